@@ -1,0 +1,140 @@
+// The catalogue: what membill knows, as rows. Command line help, suggestions, `membill optimizers` and tests walk these tables.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "membill/model_spec.h"
+#include "membill/problem.h"
+#include "membill/source.h"
+#include "membill/training_plan.h"
+#include "membill/value.h"
+
+namespace membill {
+
+// Width of one optimizer state.
+enum class StateWidth : std::uint8_t {
+  like_parameter,   // the parameter's own dtype
+  fp32,
+  bf16,
+  blockwise_8bit,   // 1 byte and a scale per block
+  blockwise_4bit,   // half a byte and a scale per block
+  fp8,              // 1 byte and a scale per block
+};
+
+// How the elements of a state relate to the parameter's shape.
+enum class StateShape : std::uint8_t { full, factored_rows_and_columns, one_per_tensor, low_rank, per_neuron };
+
+struct OptimizerState {
+  std::string_view id;        // item suffix: "m" -> optimizer.m
+  std::string_view meaning;   // "first moment"
+  StateWidth width = StateWidth::like_parameter;
+  StateShape shape = StateShape::full;
+};
+
+// What the step makes beside the states, by implementation (loop, foreach, fused); see src/catalog/optimizers.cpp.
+enum class StepTemporaries : std::uint8_t {
+  none,
+  one_parameter_each,         // foreach: one copy of all trainable parameters at once
+  two_parameters_each,
+  one_largest,                // loop: copies of the largest tensor
+  two_largest,
+  three_largest,
+  adafactor,
+  other,                      // see the row's source; billed as unknown
+};
+
+struct OptimizerRow {
+  std::string_view name;                       // "adamw"
+  std::string_view summary;                    // one line for people
+  std::vector<std::string_view> aliases;       // Hugging Face's and others' names: "adamw_torch", "adamw_hf"
+  std::vector<OptimizerState> states;
+  StepTemporaries loop = StepTemporaries::none, foreach = StepTemporaries::none, fused = StepTemporaries::none;
+  bool has_foreach = false, has_fused = false; // which implementations exist; neither: its own kernel, optimizer_impl is ignored
+  std::int64_t block = 0;                      // elements per scale of block-wise states; 0 = none
+  std::int64_t minimum_elements = 0;           // smaller tensors keep 32-bit states
+  bool embeddings_in_32bit = false;            // under the HF Trainer
+  std::int64_t code_tables = 0;                // bytes of quantisation tables, once
+  bool paged = false;                          // states may live on the host (managed memory)
+  bool at_construction = false;                // states exist before the first step
+  bool matrices_only = false;                  // 2-D hidden weights; the rest runs AdamW (Muon)
+  bool fused_step_counter = false;             // 4 bytes a tensor on the card when fused
+  bool on_host = false;                        // CPU Adam
+  Source source;
+};
+
+[[nodiscard]] std::span<const OptimizerRow> optimizers();
+// By name or alias; case and '-'/'_' do not matter. nullptr: none.
+[[nodiscard]] const OptimizerRow* find_optimizer(std::string_view name);
+
+// A storage format of base weights.
+struct WeightFormatRow {
+  WeightFormat format;
+  std::string_view name;                       // "nf4", "gptq-int4"
+  std::string_view summary;
+  std::vector<std::string_view> aliases;
+  int bits = 16;                               // of one stored weight of a quantised linear
+  bool quantized = false;                      // only linears are stored so; the rest stays 16-bit
+  bool trainable = true;                       // full fine-tuning possible
+  std::string_view scales;                     // what is stored beside the bits, in words
+  Source source;
+};
+[[nodiscard]] std::span<const WeightFormatRow> weight_formats();
+[[nodiscard]] const WeightFormatRow& weight_format(WeightFormat format);
+
+// A precision regime: which copies of a parameter exist (bytes per parameter).
+struct RegimeRow {
+  Precision precision;
+  std::string_view name;                       // "amp-bf16"
+  std::string_view summary;
+  std::vector<std::string_view> aliases;       // "bf16" ...
+  DType compute;                               // of linears and matmuls
+  bool autocast = false;                       // ops are cast one by one, weights keep their storage
+  bool master = false;                         // an fp32 master copy beside 16-bit weights
+  Source source;
+};
+[[nodiscard]] std::span<const RegimeRow> regimes();
+[[nodiscard]] const RegimeRow& regime(Precision precision);
+
+// A model family: turns a resolved Hugging Face config into a ModelSpec.
+struct Family {
+  std::string_view model_type;                 // "llama"
+  std::string_view class_name;                 // "LlamaForCausalLM"
+  bool activations_modelled = false;           // a block program exists
+  // Fills the spec from `config`, every class default present. Adds a problem per missing or impossible key.
+  ModelSpec (*describe)(const Value& config, Problems& problems);
+};
+[[nodiscard]] std::span<const Family> families();
+[[nodiscard]] const Family* find_family(std::string_view model_type);
+// PEFT's default LoRA targets of a model type; empty: none.
+[[nodiscard]] std::span<const std::string_view> default_lora_targets(std::string_view model_type);
+
+// One field of the plan: the one list behind job files, flags, --set, sweeps, and the report's `plan`.
+struct PlanFieldRow {
+  std::string_view key;                        // dotted job-file key: "adapter.rank"
+  std::string_view flag;                       // "--rank"; empty: by --set only
+  std::string_view help;                       // one line
+  std::string_view values;                     // "fp32 bf16 ..." for words; empty otherwise
+  // Reads `value` into the plan; returns an empty string or what is wrong ("needs a whole number of at least 1").
+  std::string (*read)(const Value& value, TrainingPlan& plan, std::string& hint);
+  // The field as JSON text.
+  std::string (*write)(const TrainingPlan& plan);
+};
+[[nodiscard]] std::span<const PlanFieldRow> plan_fields();
+[[nodiscard]] const PlanFieldRow* find_plan_field(std::string_view key_or_flag);
+
+// Applies a `plan` tree (the native job file without model and hardware) onto `plan`. Unknown keys and wrong values are problems
+// that name `file`.
+void read_plan(const Value& tree, const std::string& file, TrainingPlan& plan, Problems& problems);
+
+// A generic model of llama's shape (--params 7e9 --hidden 4096 --layers 32 ...). Missing sizes follow llama's proportions where a
+// total is given; with only `params`, dimensions are unknown.
+struct GenericModel {
+  std::optional<std::int64_t> params, hidden, layers, heads, kv_heads, head_dim, intermediate, vocab;
+};
+[[nodiscard]] ModelSpec generic_model(const GenericModel& given, Problems& problems);
+
+}  // namespace membill
