@@ -1,0 +1,59 @@
+# Defaults for a plain `cmake -S . -B build`, and the helpers that make targets.
+
+get_property(multi_config GLOBAL PROPERTY GENERATOR_IS_MULTI_CONFIG)
+if(PROJECT_IS_TOP_LEVEL AND NOT multi_config AND NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
+endif()
+
+if(NOT DEFINED CMAKE_EXPORT_COMPILE_COMMANDS)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+endif()
+
+if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(MEMBILL_CCACHE ccache)
+  mark_as_advanced(MEMBILL_CCACHE)
+  if(MEMBILL_CCACHE)
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${MEMBILL_CCACHE}")
+  endif()
+endif()
+
+if(MEMBILL_LTO)
+  include(CheckIPOSupported)
+  check_ipo_supported(RESULT MEMBILL_LTO_SUPPORTED OUTPUT lto_error LANGUAGES CXX)
+  if(NOT MEMBILL_LTO_SUPPORTED)
+    message(STATUS "membill: no link-time optimisation: ${lto_error}")
+  endif()
+endif()
+
+# Link-time optimisation for one target, in optimised builds only. GCC also keeps ordinary code in the
+# objects, so an installed library still links with other compilers and with tests built without it.
+function(membill_enable_lto target)
+  if(NOT MEMBILL_LTO_SUPPORTED)
+    return()
+  endif()
+  set_target_properties(
+    ${target} PROPERTIES INTERPROCEDURAL_OPTIMIZATION_RELEASE ON
+                         INTERPROCEDURAL_OPTIMIZATION_RELWITHDEBINFO ON)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-ffat-lto-objects>)
+  endif()
+endfunction()
+
+# A static library of this project. A part that has no sources yet is an empty archive.
+function(membill_add_library target)
+  set(sources ${ARGN})
+  if(NOT sources)
+    set(sources "${PROJECT_BINARY_DIR}/generated/empty.cpp")
+    file(CONFIGURE OUTPUT "${sources}" CONTENT "")
+  endif()
+  add_library(${target} STATIC ${sources})
+  string(REPLACE membill_ "" short_name ${target})
+  add_library(membill::${short_name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${short_name})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(
+    ${target} PUBLIC "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>"
+                     "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>")
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:membill_flags>)
+  membill_enable_lto(${target})
+endfunction()
