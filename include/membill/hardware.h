@@ -38,7 +38,8 @@ struct Hardware {
   Bytes others_use{0};                  // bytes of each card that other processes hold
   std::vector<std::string> assumptions; // how a missing figure was filled
 
-  // Bytes of one card that this job may use: gpu->usable less others_use; none when no card was named.
+  // Bytes of one card that this job may use: gpu->usable less others_use, at least 0; none when no card was named or its size
+  // is unknown.
   [[nodiscard]] std::optional<Bytes> usable() const;
 };
 

@@ -21,6 +21,9 @@ struct Problem {
 // `problem` as one line without the program's name and without a newline. Control characters become '?'.
 [[nodiscard]] std::string to_text(const Problem& problem);
 
+// `text` in single quotes for a message: control characters become '?', what exceeds 60 bytes is cut to '...'.
+[[nodiscard]] std::string quoted(std::string_view text);
+
 // Thrown by readers and validators: at least one problem. The command line prints each on stderr and exits with 2.
 class InputError : public std::exception {
  public:

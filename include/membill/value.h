@@ -19,9 +19,11 @@ class Value {
 
   Value() = default;
   static Value of(bool b);
+  static Value of(int n);
   static Value of(std::int64_t n);
   static Value of(double x, std::string written = {});
   static Value of(std::string text);
+  static Value of(const char* text);  // without it, a literal would become a boolean
   static Value make_list(std::vector<Value> items = {});
   static Value make_map(std::vector<Entry> entries = {});
 
