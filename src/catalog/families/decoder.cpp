@@ -1,0 +1,195 @@
+#include "catalog/families/decoder.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace membill::census {
+
+ModelSpec read_dimensions(const ConfigReader& config, std::string_view model_type, std::string_view class_name) {
+  ModelSpec spec;
+  spec.model_type = config.word("model_type", model_type);
+  spec.class_name = class_name;
+  spec.vocab = config.size("vocab_size");
+  spec.hidden = config.size("hidden_size");
+  spec.layers = config.layers("num_hidden_layers");
+  spec.max_positions = config.count_or("max_position_embeddings", 0);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  spec.stored_dtype = config.word("dtype", config.word("torch_dtype", ""));
+  if (config.find("quantization_config") != nullptr) {
+    spec.quantization = config.inner("quantization_config").word("quant_method", "");
+  }
+  return spec;
+}
+
+AttentionShape read_attention(const ConfigReader& config, std::int64_t hidden) {
+  AttentionShape shape;
+  shape.heads = config.size("num_attention_heads");
+  shape.kv_heads = config.size_or("num_key_value_heads", shape.heads);
+  if (const auto given = config.optional_size("head_dim")) {
+    shape.head_dim = *given;
+  } else {
+    if (hidden % shape.heads != 0) {
+      config.problem("num_attention_heads", std::to_string(shape.heads) + " heads do not divide a hidden size of " +
+                                                std::to_string(hidden) + " and no head_dim is given");
+    }
+    shape.head_dim = std::max<std::int64_t>(hidden / shape.heads, 1);
+  }
+  if (shape.heads % shape.kv_heads != 0) {
+    config.problem("num_key_value_heads", std::to_string(shape.kv_heads) + " key/value heads do not divide " +
+                                              std::to_string(shape.heads) + " attention heads");
+  }
+  shape.value_head_dim = shape.head_dim;
+  shape.rotary_dim = read_rotary_dim(config, shape.head_dim);
+  shape.dropout = config.dropout("attention_dropout");
+  return shape;
+}
+
+std::int64_t read_rotary_dim(const ConfigReader& config, std::int64_t head_dim, double fallback) {
+  const double nested = config.inner("rope_parameters").real_or("partial_rotary_factor", fallback);
+  const double share = config.real_or("partial_rotary_factor", nested);
+  if (!(share > 0.0 && share <= 1.0)) {
+    config.problem("partial_rotary_factor", "must be above 0 and at most 1");
+    return head_dim;
+  }
+  return static_cast<std::int64_t>(static_cast<double>(head_dim) * share);
+}
+
+MlpShape read_gated_mlp(const ConfigReader& config) {
+  MlpShape shape;
+  shape.intermediate = config.size("intermediate_size");
+  shape.activation = config.word("hidden_act", "silu");
+  return shape;
+}
+
+MlpShape read_plain_mlp(const ConfigReader& config, std::int64_t intermediate, bool bias) {
+  MlpShape shape;
+  shape.intermediate = intermediate;
+  shape.gated = false;
+  shape.bias = bias;
+  shape.activation = config.word("hidden_act", "gelu");
+  return shape;
+}
+
+void separate_attention(TensorList& list, const AttentionShape& shape, std::int64_t hidden, std::string_view output) {
+  const std::int64_t q = checked_mul(shape.heads, shape.head_dim);
+  const std::int64_t kv = checked_mul(shape.kv_heads, shape.head_dim);
+  list.linear("self_attn.q_proj", hidden, q, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
+  list.linear("self_attn.k_proj", hidden, kv, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
+  list.linear("self_attn.v_proj", hidden, kv, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
+  list.linear("self_attn." + std::string(output), q, hidden, shape.output_bias, TensorRole::attention, SplitAxis::row);
+  if (!shape.qk_norm) return;
+  list.norm("self_attn.q_norm", shape.qk_norm_full_width ? q : shape.head_dim);
+  list.norm("self_attn.k_norm", shape.qk_norm_full_width ? kv : shape.head_dim);
+}
+
+void gated_mlp(TensorList& list, std::string_view module, const MlpShape& shape, std::int64_t hidden) {
+  const std::string start = std::string(module) + ".";
+  if (shape.fused_gate_up) {
+    list.linear(start + "gate_up_proj", hidden, checked_mul(shape.intermediate, 2), shape.bias, TensorRole::mlp,
+                SplitAxis::column);
+  } else {
+    list.linear(start + "gate_proj", hidden, shape.intermediate, shape.bias, TensorRole::mlp, SplitAxis::column);
+    list.linear(start + "up_proj", hidden, shape.intermediate, shape.bias, TensorRole::mlp, SplitAxis::column);
+  }
+  list.linear(start + "down_proj", shape.intermediate, hidden, shape.bias, TensorRole::mlp, SplitAxis::row);
+}
+
+void plain_mlp(TensorList& list, std::string_view first, std::string_view second, const MlpShape& shape,
+               std::int64_t hidden) {
+  list.linear(first, hidden, shape.intermediate, shape.bias, TensorRole::mlp, SplitAxis::column);
+  list.linear(second, shape.intermediate, hidden, shape.bias, TensorRole::mlp, SplitAxis::row);
+}
+
+void fused_experts(TensorList& list, std::string_view module, const MoeShape& shape, std::int64_t hidden) {
+  const std::string start = std::string(module) + ".";
+  list.experts(start + "gate_up_proj", {shape.experts, checked_mul(shape.intermediate, 2), hidden}, SplitAxis::column);
+  list.experts(start + "down_proj", {shape.experts, hidden, shape.intermediate}, SplitAxis::row);
+}
+
+void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden) {
+  list.parameter(std::string(module) + ".weight", {experts, hidden}, TensorRole::router);
+}
+
+void norms(TensorList& list, std::initializer_list<std::string_view> modules, std::int64_t hidden, bool bias) {
+  for (const std::string_view module : modules) list.norm(module, hidden, bias);
+}
+
+std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers,
+                                 const std::function<bool(std::int64_t)>& slides) {
+  const std::vector<std::string> types = config.words("layer_types");
+  if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers) {
+    config.problem("layer_types",
+                   "names " + std::to_string(types.size()) + " layers, but the model has " + std::to_string(layers));
+  }
+  std::vector<bool> result(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = i < types.size() ? types[i] == "sliding_attention" || types[i] == "chunked_attention"
+                                 : slides(static_cast<std::int64_t>(i));
+  }
+  return result;
+}
+
+Section stack(std::int64_t layers, int kind_count, const std::function<int(std::int64_t)>& kind_of,
+              const std::function<LayerKind(int)>& make) {
+  Section section;
+  section.name = "layers";
+  std::vector<std::int32_t> place(static_cast<std::size_t>(kind_count), -1);
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    const int kind = kind_of(layer);
+    std::int32_t& index = place[static_cast<std::size_t>(kind)];
+    if (index < 0) {
+      index = static_cast<std::int32_t>(section.kinds.size());
+      section.kinds.push_back(make(kind));
+    }
+    section.layer_kinds.push_back(index);
+  }
+  return section;
+}
+
+Section uniform_stack(std::int64_t layers, LayerKind kind) {
+  Section section;
+  section.name = "layers";
+  section.kinds.push_back(std::move(kind));
+  section.layer_kinds.assign(static_cast<std::size_t>(layers), 0);
+  return section;
+}
+
+Section windowed_stack(const std::vector<bool>& slides, std::optional<std::int64_t> window, const LayerKind& kind) {
+  const auto kind_of = [&](std::int64_t layer) { return window && slides[static_cast<std::size_t>(layer)] ? 1 : 0; };
+  return stack(static_cast<std::int64_t>(slides.size()), 2, kind_of, [&](int sliding) {
+    LayerKind copy = kind;
+    copy.attention.sliding_window = sliding == 1 ? window : std::nullopt;
+    return copy;
+  });
+}
+
+Section single(std::string name, std::vector<TensorSpec> tensors) {
+  Section section;
+  section.name = std::move(name);
+  section.kinds.emplace_back();
+  section.kinds.back().tensors = std::move(tensors);
+  return section;
+}
+
+void assemble(ModelSpec& spec, const Frame& frame, Section layers) {
+  TensorList embedding;
+  embedding.embedding(frame.embedding, spec.vocab, spec.hidden);
+  if (frame.embedding_scale) embedding.buffer(std::string(frame.embedding) + ".embed_scale", {});
+  spec.sections.push_back(single("embedding", embedding.take()));
+
+  const std::int64_t rotary_dim = layers.kinds.empty() ? 0 : layers.kinds.front().attention.rotary_dim;
+  spec.sections.push_back(std::move(layers));
+
+  TensorList last;
+  if (!frame.final_norm.empty()) last.norm(frame.final_norm, spec.hidden, frame.final_norm_bias);
+  if (!frame.rotary.empty() && rotary_dim > 0) last.rotary_buffers(frame.rotary, rotary_dim);
+  if (!last.empty()) spec.sections.push_back(single("final", last.take()));
+
+  TensorList head;
+  if (!spec.tied_embeddings)
+    head.linear(frame.head, spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
+  if (frame.head_bias) head.head_bias(frame.head, spec.vocab);
+  if (!head.empty()) spec.sections.push_back(single("head", head.take()));
+}
+
+}  // namespace membill::census
