@@ -1,7 +1,8 @@
 # cmake -DLIST=<file of paths> -DIDENTIFIER=<name> -DOUTPUT=<source> -P EmbedFolder.cmake
 #
 # Writes a C++ source with one table row per listed file, sorted by file stem in byte order. The texts
-# are raw string literals, so quotes, backslashes, brackets and semicolons need no escape.
+# are raw string literals, so quotes, backslashes, brackets and semicolons need no escape. Lines of data
+# files end in a plain newline: file(READ) would drop a carriage return.
 
 set(delimiter "membill_data")
 

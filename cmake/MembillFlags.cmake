@@ -9,6 +9,10 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "GNU|Clang")
   target_compile_options(membill_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # Wrong about `"text" + std::string` when optimising: https://gcc.gnu.org/bugzilla/show_bug.cgi?id=105651
+    target_compile_options(membill_flags INTERFACE -Wno-restrict)
+  endif()
   if(MEMBILL_WERROR)
     target_compile_options(membill_flags INTERFACE -Werror)
   endif()

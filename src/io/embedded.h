@@ -1,7 +1,6 @@
 // Data files compiled into the program, so that presets are found with no data folder, no HOME and no
 // network. The tables are generated from data/<folder>/*.json when the program is built.
-#ifndef MEMBILL_IO_EMBEDDED_H_
-#define MEMBILL_IO_EMBEDDED_H_
+#pragma once
 
 #include <span>
 #include <string_view>
@@ -20,5 +19,3 @@ std::span<const EmbeddedFile> embedded_files(std::string_view folder);
 const EmbeddedFile* find_embedded(std::string_view folder, std::string_view name);
 
 }  // namespace membill::io
-
-#endif  // MEMBILL_IO_EMBEDDED_H_

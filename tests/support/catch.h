@@ -4,8 +4,7 @@
 // STATIC_REQUIRE, REQUIRE_THROWS_WITH, REQUIRE_THROWS_MATCHES with Message, and CHECK_THAT with
 // WithinRel, WithinAbs, StartsWith, EndsWith, Matches, Equals. Not in both: Contains, Approx, SKIP.
 // Test names keep to letters, digits, spaces and hyphens.
-#ifndef MEMBILL_TESTS_SUPPORT_CATCH_H_
-#define MEMBILL_TESTS_SUPPORT_CATCH_H_
+#pragma once
 
 #if __has_include(<catch2/catch_test_macros.hpp>)
 #include <catch2/catch_template_test_macros.hpp>
@@ -15,5 +14,3 @@
 #else
 #include <catch2/catch.hpp>
 #endif
-
-#endif  // MEMBILL_TESTS_SUPPORT_CATCH_H_
