@@ -1,0 +1,156 @@
+#include "trace/size.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <stdexcept>
+
+#include "membill/units.h"
+
+namespace membill {
+namespace {
+
+constexpr std::size_t kMaxFactors = 8;
+
+Size::Monomial product(Size::Monomial a, Size::Monomial b) {
+  if (a == 0) return b;
+  if (b == 0) return a;
+  std::array<std::uint8_t, 2 * kMaxFactors> factors{};
+  std::size_t count = 0;
+  for (; a != 0; a >>= 8U) factors.at(count++) = static_cast<std::uint8_t>(a & 0xFFU);
+  for (; b != 0; b >>= 8U) factors.at(count++) = static_cast<std::uint8_t>(b & 0xFFU);
+  if (count > kMaxFactors) throw std::logic_error("a size has more than 8 factors");
+  std::sort(factors.begin(), factors.begin() + static_cast<std::ptrdiff_t>(count));
+  Size::Monomial packed = 0;
+  for (std::size_t i = count; i-- > 0;) packed = (packed << 8U) | factors.at(i);
+  return packed;
+}
+
+void add_term(std::vector<Size::Term>& terms, Size::Term term) {
+  const auto at = std::lower_bound(terms.begin(), terms.end(), term,
+                                   [](const Size::Term& a, const Size::Term& b) { return a.monomial < b.monomial; });
+  if (at == terms.end() || at->monomial != term.monomial) {
+    if (term.coefficient != 0) terms.insert(at, term);
+    return;
+  }
+  at->coefficient = checked_add(at->coefficient, term.coefficient);
+  if (at->coefficient == 0) terms.erase(at);
+}
+
+}  // namespace
+
+Size::Size(std::int64_t constant) {
+  if (constant != 0) terms_.push_back({0, constant});
+}
+
+Size Size::symbol(SymbolId id) {
+  Size size;
+  size.terms_.push_back({id, 1});
+  return size;
+}
+
+Size& Size::operator+=(const Size& other) {
+  for (const Term& term : other.terms_) add_term(terms_, term);
+  return *this;
+}
+
+Size operator*(const Size& a, const Size& b) {
+  Size result;
+  for (const Size::Term& x : a.terms_)
+    for (const Size::Term& y : b.terms_)
+      add_term(result.terms_, {product(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient)});
+  return result;
+}
+
+std::size_t SizeHash::operator()(const Size& size) const {
+  std::uint64_t hash = 0xcbf29ce484222325ULL;
+  for (const Size::Term& term : size.terms()) {
+    hash = (hash ^ term.monomial) * 0x100000001b3ULL;
+    hash = (hash ^ static_cast<std::uint64_t>(term.coefficient)) * 0x100000001b3ULL;
+    hash ^= hash >> 29U;
+  }
+  return static_cast<std::size_t>(hash);
+}
+
+Size SymbolTable::add(std::string name, std::string meaning, Definition definition) {
+  if (const auto known = ids_.find(name); known != ids_.end()) return Size::symbol(known->second);
+  if (entries_.size() >= 255) throw std::logic_error("more than 255 symbols");
+  const std::int64_t value = definition.rule == Rule::given ? 0 : compute(definition);
+  entries_.push_back({name, std::move(meaning), value, definition.rule != Rule::given});
+  definitions_.push_back(std::move(definition));
+  const auto id = static_cast<SymbolId>(entries_.size());
+  ids_.emplace(std::move(name), id);
+  return Size::symbol(id);
+}
+
+Size SymbolTable::define(std::string_view name, std::string_view meaning, std::int64_t value) {
+  const Size result = add(std::string(name), std::string(meaning), {});
+  Entry& entry = entries_.at(ids_.at(std::string(name)) - 1U);
+  if (entry.value != 0 && entry.value != value) throw std::logic_error("symbol " + entry.name + " has two values");
+  entry.value = value;
+  return result;
+}
+
+Size SymbolTable::ceil_div(const Size& numerator, const Size& denominator) {
+  if (denominator == Size(1)) return numerator;
+  const auto constant = [](const Size& size) { return size.terms().empty() || (size.terms().size() == 1 && size.terms()[0].monomial == 0); };
+  if (constant(numerator) && constant(denominator)) return membill::ceil_div(evaluate(numerator), evaluate(denominator));
+  return add("⌈" + text(numerator) + "/" + text(denominator) + "⌉", "rounded up", {Rule::ceil_div, numerator, denominator});
+}
+
+Size SymbolTable::next_power_of_two(const Size& size) {
+  return add("pow2(" + text(size) + ")", "next power of two", {Rule::next_power_of_two, size, {}});
+}
+
+Size SymbolTable::alias(std::string_view name, std::string_view meaning, const Size& definition) {
+  return add(std::string(name), std::string(meaning), {Rule::same, definition, {}});
+}
+
+std::int64_t SymbolTable::compute(const Definition& definition) const {
+  const std::int64_t first = evaluate(definition.first);
+  switch (definition.rule) {
+    case Rule::ceil_div: return membill::ceil_div(first, evaluate(definition.second));
+    case Rule::next_power_of_two: return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(first)));
+    case Rule::same:
+    case Rule::given: return first;
+  }
+  return first;
+}
+
+std::int64_t SymbolTable::evaluate(const Size& size) const {
+  std::int64_t sum = 0;
+  for (const Size::Term& term : size.terms()) {
+    std::int64_t value = term.coefficient;
+    for (Size::Monomial rest = term.monomial; rest != 0; rest >>= 8U)
+      value = checked_mul(value, entries_[(rest & 0xFFU) - 1U].value);
+    sum = checked_add(sum, value);
+  }
+  return sum;
+}
+
+void SymbolTable::assign(std::string_view name, std::int64_t value) {
+  entries_.at(ids_.at(std::string(name)) - 1U).value = value;
+  for (std::size_t i = 0; i < entries_.size(); ++i)
+    if (definitions_[i].rule != Rule::given) entries_[i].value = compute(definitions_[i]);
+}
+
+std::string SymbolTable::text(const Size& size) const {
+  if (size.terms().empty()) return "0";
+  std::string result;
+  const auto& terms = size.terms();
+  for (std::size_t i = terms.size(); i-- > 0;) {
+    const Size::Term& term = terms[i];
+    const std::int64_t magnitude = term.coefficient < 0 ? -term.coefficient : term.coefficient;
+    if (!result.empty()) result += term.coefficient < 0 ? " - " : " + ";
+    else if (term.coefficient < 0) result += "-";
+    std::string factors = magnitude != 1 || term.monomial == 0 ? std::to_string(magnitude) : std::string();
+    for (Size::Monomial rest = term.monomial; rest != 0; rest >>= 8U) {
+      if (!factors.empty()) factors += "·";
+      factors += entries_[(rest & 0xFFU) - 1U].name;
+    }
+    result += factors;
+  }
+  return result;
+}
+
+}  // namespace membill
