@@ -102,6 +102,7 @@ struct Report {
   Verdict verdict;
   std::vector<SymbolValue> symbols;
   std::vector<std::string> assumptions, warnings;
+  std::string membill_version;           // of the program that computed a saved report; empty: this one
 };
 
 }  // namespace membill

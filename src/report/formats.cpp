@@ -1,0 +1,29 @@
+#include "report/formats.h"
+
+#include <array>
+
+namespace membill::report {
+namespace {
+
+constexpr std::array<Format, 7> kFormats{{
+    {"table", "for people: rows by size, totals, moments, verdict", render_table},
+    {"json", "the whole report, indented; schema membill/report/1", render_json},
+    {"jsonl", "the whole report on one line", render_jsonl},
+    {"csv", "a row for each item and each total, comma separated", render_csv},
+    {"tsv", "the same rows, tab separated", render_tsv},
+    {"markdown", "tables for an issue, a wiki or a pull request", render_markdown},
+    {"brief", "the verdict on one line", render_brief},
+}};
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+const Format* find_format(std::string_view name) {
+  for (const Format& format : kFormats) {
+    if (format.name == name) return &format;
+  }
+  return nullptr;
+}
+
+}  // namespace membill::report
