@@ -15,18 +15,27 @@
 
 namespace membill {
 
-// Width of one optimizer state.
+// Width of one element of an optimizer state.
 enum class StateWidth : std::uint8_t {
-  like_parameter,   // the parameter's own dtype
+  like_parameter,   // the parameter's own dtype (or the plan's moment_dtype)
   fp32,
   bf16,
-  blockwise_8bit,   // 1 byte and a scale per block
-  blockwise_4bit,   // half a byte and a scale per block
-  fp8,              // 1 byte and a scale per block
+  blockwise_8bit,   // 1 byte, and an fp32 scale per block
+  blockwise_4bit,   // half a byte, and an fp32 scale per block
+  fp8,              // 1 byte, and an fp32 scale per block
 };
 
-// How the elements of a state relate to the parameter's shape.
-enum class StateShape : std::uint8_t { full, factored_rows_and_columns, one_per_tensor, low_rank, per_neuron };
+// How many elements a state has, from the parameter's shape.
+enum class StateShape : std::uint8_t {
+  full,                        // as many as the parameter
+  factored_rows_and_columns,   // a matrix: rows + columns; a vector: full
+  one_per_tensor,
+  low_rank,                    // a projected matrix: rank x the larger side; any other tensor: full
+  low_rank_factored,           // a projected matrix: rank + the larger side; any other matrix: rows + columns; a vector: full
+  projector,                   // a projected matrix: rank x the smaller side; any other tensor: none
+  square_per_axis,             // n x n for each axis of n (up to largest_axis) of a tensor with two axes or more
+  adam_mini,                   // embedding and head: full; q and k: one per head; else one per tensor
+};
 
 struct OptimizerState {
   std::string_view id;        // item suffix: "m" -> optimizer.m
@@ -35,7 +44,7 @@ struct OptimizerState {
   StateShape shape = StateShape::full;
 };
 
-// What the step makes beside the states, by implementation (loop, foreach, fused); see src/catalog/optimizers.cpp.
+// What the step makes beside the states, in the gradient's dtype.
 enum class StepTemporaries : std::uint8_t {
   none,
   one_parameter_each,         // foreach: one copy of all trainable parameters at once
@@ -43,61 +52,86 @@ enum class StepTemporaries : std::uint8_t {
   one_largest,                // loop: copies of the largest tensor
   two_largest,
   three_largest,
-  adafactor,
-  other,                      // see the row's source; billed as unknown
+  adafactor,                  // 20 bytes per element of the largest tensor over 16-bit parameters, 12 over fp32
+  other,                      // not modelled: billed as unknown
+};
+
+// Which gradients exist at once.
+enum class GradientLife : std::uint8_t {
+  whole_step,                 // all, from their backward to the end of the step
+  one_tensor,                 // freed as soon as its parameter is updated inside the backward
+  one_block,                  // only one block of layers trains at a time
 };
 
 struct OptimizerRow {
-  std::string_view name;                       // "adamw"
-  std::string_view summary;                    // one line for people
-  std::vector<std::string_view> aliases;       // Hugging Face's and others' names: "adamw_torch", "adamw_hf"
-  std::vector<OptimizerState> states;
+  std::string_view name = {};                  // "adamw"
+  std::string_view summary = {};               // one line for people
+  std::vector<std::string_view> aliases = {};  // Hugging Face's and others' names: "adamw_torch", "adamw_hf"
+  std::vector<std::string_view> fused_aliases = {};  // names that also say optimizer_impl: fused
+  std::vector<OptimizerState> states = {};
   StepTemporaries loop = StepTemporaries::none, foreach = StepTemporaries::none, fused = StepTemporaries::none;
-  bool has_foreach = false, has_fused = false; // which implementations exist; neither: its own kernel, optimizer_impl is ignored
+  bool has_foreach = false, has_fused = false; // which implementations exist; neither: its own code, optimizer_impl is ignored
+                                               // and `loop` says what the step makes
   std::int64_t block = 0;                      // elements per scale of block-wise states; 0 = none
-  std::int64_t minimum_elements = 0;           // smaller tensors keep 32-bit states
+  std::int64_t minimum_elements = 0;           // smaller tensors keep unquantised states of `small_width`
+  StateWidth small_width = StateWidth::fp32;
+  bool whole_blocks_only = false;              // so do tensors whose elements are no multiple of `block`
   bool embeddings_in_32bit = false;            // under the HF Trainer
   std::int64_t code_tables = 0;                // bytes of quantisation tables, once
-  bool paged = false;                          // states may live on the host (managed memory)
+  std::int64_t table_per_state = 0;            // bytes of a table beside every quantised state tensor
+  bool paged = false;                          // states of tensors with paged_minimum elements or more are managed memory,
+  std::int64_t paged_minimum = 0;              // outside of the allocator, and may leave the card
   bool at_construction = false;                // states exist before the first step
   bool matrices_only = false;                  // 2-D hidden weights; the rest runs AdamW (Muon)
   bool fused_step_counter = false;             // 4 bytes a tensor on the card when fused
-  bool on_host = false;                        // CPU Adam
-  Source source;
+  bool on_host = false;                        // CPU Adam: states and master weights on the host
+  std::int64_t default_rank = 0;               // of low_rank states, where optimizer_args say none
+  std::int64_t largest_axis = 0;               // of square_per_axis; longer axes have none; 0 = no limit
+  GradientLife gradients = GradientLife::whole_step;
+  Source source = {};
 };
 
 [[nodiscard]] std::span<const OptimizerRow> optimizers();
 // By name or alias; case and '-'/'_' do not matter. nullptr: none.
 [[nodiscard]] const OptimizerRow* find_optimizer(std::string_view name);
+// Whether `name` is a name that also says optimizer_impl: fused ("adamw_torch_fused").
+[[nodiscard]] bool names_fused_optimizer(std::string_view name);
 
 // A storage format of base weights.
 struct WeightFormatRow {
-  WeightFormat format;
-  std::string_view name;                       // "nf4", "gptq-int4"
-  std::string_view summary;
-  std::vector<std::string_view> aliases;
+  WeightFormat format = WeightFormat::bf16;
+  std::string_view name = {};                  // "nf4", "gptq-int4"
+  std::string_view summary = {};
+  std::vector<std::string_view> aliases = {};
   int bits = 16;                               // of one stored weight of a quantised linear
   bool quantized = false;                      // only linears are stored so; the rest stays 16-bit
   bool trainable = true;                       // full fine-tuning possible
-  std::string_view scales;                     // what is stored beside the bits, in words
-  Source source;
+  std::int64_t group = 0;                      // weights per scale; 0 = none, or one scale a row
+  std::string_view scales = {};                // what is stored beside the bits, in words
+  std::string_view whole = {};                 // which modules are not stored so, in words
+  std::string_view use = {};                   // what one matrix expands to while it is used, in words
+  Source source = {};
 };
 [[nodiscard]] std::span<const WeightFormatRow> weight_formats();
 [[nodiscard]] const WeightFormatRow& weight_format(WeightFormat format);
+// By name or alias; case and '-'/'_' do not matter. nullptr: none.
+[[nodiscard]] const WeightFormatRow* find_weight_format(std::string_view name);
 
 // A precision regime: which copies of a parameter exist (bytes per parameter).
 struct RegimeRow {
-  Precision precision;
-  std::string_view name;                       // "amp-bf16"
-  std::string_view summary;
-  std::vector<std::string_view> aliases;       // "bf16" ...
-  DType compute;                               // of linears and matmuls
+  Precision precision = Precision::amp_bf16;
+  std::string_view name = {};                  // "amp-bf16"
+  std::string_view summary = {};
+  std::vector<std::string_view> aliases = {};  // "bf16-mixed" ...
+  DType compute = DType::bf16;                 // of linears and matmuls
   bool autocast = false;                       // ops are cast one by one, weights keep their storage
   bool master = false;                         // an fp32 master copy beside 16-bit weights
-  Source source;
+  Source source = {};
 };
 [[nodiscard]] std::span<const RegimeRow> regimes();
 [[nodiscard]] const RegimeRow& regime(Precision precision);
+// By name or alias; case and '-'/'_' do not matter. nullptr: none ("bf16" is none: it may mean amp-bf16, pure-bf16 or master-bf16).
+[[nodiscard]] const RegimeRow* find_regime(std::string_view name);
 
 // A model family: turns a resolved Hugging Face config into a ModelSpec.
 struct Family {
