@@ -1,0 +1,71 @@
+// torch.utils.checkpoint, both kinds (torch 2.15 torch/utils/checkpoint.py).
+#include <memory>
+
+#include "program/recorder.h"
+
+namespace membill {
+
+struct Recorder::CheckpointCall {
+  std::function<Tensor(Tensor)> body;
+  std::optional<DType> autocast;
+  std::int64_t saves = 0;      // tensors that autograd saves inside
+  bool reentrant = false;
+};
+
+// The recomputation inside backward: with gradients, in the autocast state of the first forward. The non-reentrant kind stops at
+// the last saved tensor.
+Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input) {
+  grad_enabled_ = true;
+  std::vector<CachedCopy> outer_copies = std::move(copies_);
+  copies_.clear();
+  if (call.autocast) begin_autocast(*call.autocast);
+  if (!call.reentrant) {
+    saving_ = Saving::stop_at_last;
+    saves_ = call.saves;
+    muted_ = saves_ == 0;
+  }
+  Tensor output = call.body(input);
+  saving_ = Saving::keep;
+  muted_ = false;
+  if (call.autocast) end_autocast();
+  copies_ = std::move(outer_copies);
+  grad_enabled_ = false;
+  return output;
+}
+
+Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body) {
+  if (!grad_enabled_) return body(std::move(input));
+  auto call = std::make_shared<CheckpointCall>();
+  call->body = body;
+  call->autocast = autocast_;
+  call->reentrant = reentrant;
+  Tensor output;
+  if (reentrant) {
+    grad_enabled_ = false;
+    output = body(input);
+    grad_enabled_ = true;
+  } else {
+    saving_ = Saving::count;
+    saves_ = 0;
+    output = body(input);
+    saving_ = Saving::keep;
+    call->saves = saves_;
+  }
+  const bool trains = reentrant ? input.requires_grad() : output.requires_grad();
+  if (!trains) return output;
+  output = detach(output);
+  record({&output}, {edge(input)}, [call, kept = input](Recorder& recorder, Gradients& gradients) {
+    Parameter leaf;
+    Tensor again = recorder.detach(kept);
+    again.body().requires_grad = kept.requires_grad();
+    again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
+    const ItemPair backward_items = recorder.items();
+    const Tensor recomputed = recorder.run_checkpoint_again(*call, again);
+    recorder.set_items(backward_items);
+    recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]));
+    return Gradients{std::move(leaf.gradient)};
+  });
+  return output;
+}
+
+}  // namespace membill

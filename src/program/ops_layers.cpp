@@ -1,0 +1,119 @@
+// Layers and reductions with their derivatives (torch 2.15).
+#include "program/recorder.h"
+
+namespace membill {
+
+// torch.nn.functional.linear: mm, or addmm with a bias. The weight's gradient is made first, then the input's.
+Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
+  const Tensor in = autocast_input(std::move(x));
+  const DType type = autocast_ ? in.dtype() : weight.value.dtype();
+  const Tensor matrix = working_copy(weight, type);
+  const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
+  const Shape& w = matrix.shape();  // out x in
+  const bool node = needs_node({&in, &matrix, &offset});
+  const bool to_input = node && in.requires_grad(), to_weight = node && matrix.requires_grad();
+  const bool to_bias = node && offset.defined() && offset.requires_grad();
+  Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
+  Tensor out = empty({in.rows(), w.rows}, in.dtype(), weight.label);
+  if (!node) return out;
+  const ItemId own = writer_.item("gradients");
+  const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
+  record({&out}, {edge(in), edge(matrix), edge(offset)},
+         [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, shape = in.shape(), width = w](Recorder& r, Gradients&) {
+           Gradients result(3);
+           if (to_weight) {
+             result[1] = r.empty(width, type, "weight gradient", weight_item);
+             result[1].body().permuted_gradient = true;
+           }
+           if (to_input) result[0] = r.empty(shape, type, "input gradient");
+           if (to_bias) result[2] = r.empty({width.rows, Size(1)}, type, "bias gradient", weight_item);
+           return result;
+         });
+  return out;
+}
+
+Tensor Recorder::embedding(const Tensor& ids, Parameter& table) {
+  const Shape& shape = table.value.shape();
+  const bool node = needs_node({&table.value});
+  Tensor kept = node ? saved(ids) : Tensor();
+  Tensor out = empty({ids.rows(), shape.width}, table.value.dtype(), "embedding output");
+  if (!node) return out;
+  record({&out}, {edge(table.value)}, [kept, shape, type = table.value.dtype(), own = writer_.item("gradients")](Recorder& r, Gradients&) {
+    return Gradients{r.empty(shape, type, "embedding gradient", own)};
+  });
+  return out;
+}
+
+// at::native_layer_norm: mean and rstd in fp32; under autocast input, weight and bias in fp32.
+Tensor Recorder::layer_norm(Tensor x, Parameter& weight, Parameter* bias) {
+  const Tensor in = autocast_fp32(std::move(x));
+  const Tensor scale = autocast_fp32(weight.value);
+  const Tensor offset = bias != nullptr ? autocast_fp32(bias->value) : Tensor();
+  const bool node = needs_node({&in, &scale, &offset});
+  Tensor kept_input = node ? saved(in) : Tensor(), kept_scale = node ? saved(scale) : Tensor();
+  Tensor kept_offset = node && offset.defined() ? saved(offset) : Tensor();
+  Tensor out = empty(in.shape(), in.dtype(), "layer norm output");
+  const Shape statistic{in.rows(), Size(1)};
+  Tensor mean = empty(statistic, DType::fp32, "layer norm mean"), rstd = empty(statistic, DType::fp32, "layer norm rstd");
+  if (!node) return out;
+  Tensor kept_mean = saved(mean), kept_rstd = saved(rstd);
+  const bool gx = in.requires_grad(), gw = scale.requires_grad(), gb = offset.defined() && offset.requires_grad();
+  const ItemId own = writer_.item("gradients");
+  record({&out}, {edge(in), edge(scale), edge(offset)},
+         [kept_input, kept_scale, kept_offset, kept_mean, kept_rstd, gx, gw, gb, own, shape = in.shape(), type = in.dtype(),
+          width = Shape{in.width(), Size(1)}](Recorder& r, Gradients&) {
+           Gradients result(3);
+           if (gx) result[0] = r.empty(shape, type, "layer norm input gradient");
+           if (gw) result[1] = r.empty(width, type, "layer norm weight gradient", own);
+           if (gb) result[2] = r.empty(width, type, "layer norm bias gradient", own);
+           return result;
+         });
+  return out;
+}
+
+Tensor Recorder::batched_matmul(Tensor a, Tensor b, const Shape& shape, const char* label) {
+  const Tensor x = autocast_input(std::move(a)), y = autocast_input(std::move(b));
+  const bool node = needs_node({&x, &y});
+  const bool gx = node && x.requires_grad(), gy = node && y.requires_grad();
+  Tensor kept_x = gy ? saved(x) : Tensor(), kept_y = gx ? saved(y) : Tensor();
+  Tensor out = empty(shape, x.dtype(), label);
+  if (!node) return out;
+  record({&out}, {edge(x), edge(y)},
+         [gx, gy, kept_x, kept_y, xs = x.shape(), ys = y.shape(), type = x.dtype()](Recorder& r, Gradients&) {
+           Gradients result(2);
+           if (gy) result[1] = r.empty(ys, type, "matrix product gradient");
+           if (gx) result[0] = r.empty(xs, type, "matrix product gradient");
+           return result;
+         });
+  return out;
+}
+
+// softmax(x, dtype=float32): fp16 input is converted inside the kernel, any other by a copy. Its gradient is made in the output's type.
+Tensor Recorder::softmax(Tensor x, std::optional<DType> dtype) {
+  Tensor in = std::move(x);
+  if (autocast_ && !dtype) dtype = DType::fp32;
+  const DType result_type = dtype.value_or(in.dtype());
+  const bool inside = in.dtype() == DType::fp16 && result_type == DType::fp32;
+  if (!inside) in = cast(std::move(in), result_type);
+  Tensor out = empty(in.shape(), result_type, "softmax");
+  if (!needs_node({&in})) return out;
+  Tensor kept = detach(saved(out));
+  record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype(), result_type](Recorder& r, Gradients&) {
+    const Tensor weighted = r.empty(shape, result_type, "gradient times softmax");
+    return Gradients{r.empty(shape, type, "softmax gradient")};
+  });
+  return out;
+}
+
+Tensor Recorder::log_softmax(Tensor x) {
+  Tensor in = autocast_fp32(std::move(x));
+  Tensor out = empty(in.shape(), in.dtype(), "log-softmax");
+  if (!needs_node({&in})) return out;
+  Tensor kept = detach(saved(out));
+  record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+    return Gradients{r.empty(shape, type, "log-softmax gradient")};
+  });
+  return out;
+}
+
+}  // namespace membill

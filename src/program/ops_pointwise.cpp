@@ -1,0 +1,194 @@
+// Element-wise operators and their derivatives (torch 2.15 derivatives.yaml, FunctionsManual.cpp).
+#include "program/recorder.h"
+
+namespace membill {
+namespace {
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  const bool a_float = a == DType::fp32 || a == DType::bf16 || a == DType::fp16;
+  const bool b_float = b == DType::fp32 || b == DType::bf16 || b == DType::fp16;
+  if (!b_float) return a;
+  if (!a_float) return b;
+  return DType::fp32;
+}
+
+}  // namespace
+
+const Shape& Recorder::broadcast(const Shape& a, const Shape& b) const {
+  return symbols_.evaluate(a.elements()) >= symbols_.evaluate(b.elements()) ? a : b;
+}
+
+Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype) {
+  if (symbols_.evaluate(gradient.shape().elements()) != symbols_.evaluate(shape.elements())) {
+    Tensor reduced = empty(shape, gradient.dtype(), "summed gradient");
+    gradient = std::move(reduced);
+  }
+  if (gradient.dtype() != dtype) {
+    Tensor converted = empty(shape, dtype, "gradient in the operand's type");
+    gradient = std::move(converted);
+  }
+  return gradient;
+}
+
+Tensor Recorder::cast(Tensor x, DType dtype) {
+  const Tensor in = std::move(x);
+  if (in.dtype() == dtype) return in;
+  Tensor out = empty(in.shape(), dtype, "copy in another type");
+  if (needs_node({&in}))
+    record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+      return Gradients{r.empty(shape, type, "gradient in the input's type")};
+    });
+  return out;
+}
+
+Tensor Recorder::contiguous_copy(Tensor x, const Shape& shape, const char* label) {
+  const Tensor in = std::move(x);
+  Tensor out = empty(shape, in.dtype(), label);
+  if (needs_node({&in}))
+    record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
+      return Gradients{r.fit_gradient(std::move(g[0]), shape, type)};
+    });
+  return out;
+}
+
+Tensor Recorder::add(Tensor a, Tensor b, const char* label) {
+  const Tensor x = std::move(a), y = std::move(b);
+  Tensor out = empty(broadcast(x.shape(), y.shape()), promote(x.dtype(), y.dtype()), label);
+  if (!needs_node({&x, &y})) return out;
+  record({&out}, {edge(x), edge(y)},
+         [xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(), gx = x.requires_grad(), gy = y.requires_grad()](Recorder& r, Gradients& g) {
+           Gradients out_gradients(2);
+           if (gy) out_gradients[1] = r.fit_gradient(g[0], ys, yt);
+           if (gx) out_gradients[0] = r.fit_gradient(g[0], xs, xt);
+           return out_gradients;
+         });
+  return out;
+}
+
+Tensor Recorder::add_scalar(Tensor x, const char* label) {
+  const Tensor in = std::move(x);
+  Tensor out = empty(in.shape(), in.dtype(), label);
+  if (needs_node({&in})) record({&out}, {edge(in)}, [](Recorder&, Gradients& g) { return Gradients{g[0]}; });
+  return out;
+}
+
+Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
+  const Tensor x = std::move(a), y = std::move(b);
+  const bool node = needs_node({&x, &y});
+  const bool gx = node && x.requires_grad(), gy = node && y.requires_grad();
+  Tensor kept_x = gy ? saved(x) : Tensor(), kept_y = gx ? saved(y) : Tensor();
+  Tensor out = empty(broadcast(x.shape(), y.shape()), promote(x.dtype(), y.dtype()), label);
+  if (!node) return out;
+  record({&out}, {edge(x), edge(y)},
+         [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype()](Recorder& r, Gradients& g) {
+           Gradients out_gradients(2);
+           const Shape& full = g[0].shape();
+           if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
+           if (gx) out_gradients[0] = r.empty(full, promote(g[0].dtype(), yt), "gradient of a product");
+           if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt);
+           if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt);
+           return out_gradients;
+         });
+  return out;
+}
+
+Tensor Recorder::pointwise(Tensor x, const char* label, Keeps keeps) {
+  const Tensor in = std::move(x);
+  const bool node = needs_node({&in});
+  Tensor kept = node && keeps == Keeps::input ? saved(in) : Tensor();
+  Tensor out = empty(in.shape(), in.dtype(), label);
+  if (!node) return out;
+  if (keeps == Keeps::output) kept = detach(saved(out));
+  record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+    return Gradients{r.empty(shape, type, "gradient")};
+  });
+  return out;
+}
+
+Tensor Recorder::mul_scalar(Tensor x, const char* label) { return pointwise(std::move(x), label, Keeps::nothing); }
+Tensor Recorder::neg(Tensor x) { return pointwise(std::move(x), "negated", Keeps::nothing); }
+Tensor Recorder::silu(Tensor x) { return pointwise(std::move(x), "silu", Keeps::input); }
+Tensor Recorder::gelu(Tensor x) { return pointwise(std::move(x), "gelu", Keeps::input); }
+Tensor Recorder::relu(Tensor x) { return pointwise(std::move(x), "relu", Keeps::output); }
+Tensor Recorder::tanh(Tensor x) { return pointwise(std::move(x), "tanh", Keeps::output); }
+Tensor Recorder::sigmoid(Tensor x) { return pointwise(std::move(x), "sigmoid", Keeps::output); }
+
+// pow_backward: grad * (exponent * self.pow(exponent - 1)); three tensors until the expression ends.
+Tensor Recorder::power(Tensor x, const char* label) {
+  const Tensor in = autocast_fp32(std::move(x));
+  const bool node = needs_node({&in});
+  Tensor kept = node ? saved(in) : Tensor();
+  Tensor out = empty(in.shape(), in.dtype(), label);
+  if (node)
+    record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+      const Tensor lower = r.empty(shape, type, "power of the input");
+      const Tensor scaled = r.empty(shape, type, "derivative of the power");
+      return Gradients{r.empty(shape, type, "gradient of a power")};
+    });
+  return out;
+}
+
+Tensor Recorder::square(Tensor x) { return power(std::move(x), "square"); }
+Tensor Recorder::cube(Tensor x) { return power(std::move(x), "cube"); }
+
+Tensor Recorder::mean_of_rows(Tensor x) {
+  const Tensor in = std::move(x);
+  Tensor out = empty({in.rows(), Size(1)}, in.dtype(), "mean of rows");
+  if (needs_node({&in}))
+    record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+      return Gradients{r.empty(shape, type, "gradient of a mean")};
+    });
+  return out;
+}
+
+// rsqrt_backward: -0.5 * grad * result.pow(3).
+Tensor Recorder::rsqrt(Tensor x) {
+  const Tensor in = autocast_fp32(std::move(x));
+  const bool node = needs_node({&in});
+  Tensor out = empty(in.shape(), in.dtype(), "rsqrt");
+  if (!node) return out;
+  Tensor kept = detach(saved(out));
+  record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+    const Tensor scaled = r.empty(shape, type, "scaled gradient");
+    const Tensor cubed = r.empty(shape, type, "cube of rsqrt");
+    return Gradients{r.empty(shape, type, "gradient of rsqrt")};
+  });
+  return out;
+}
+
+// at::native_dropout: one byte of mask an element.
+Tensor Recorder::dropout(Tensor x, double p) {
+  const Tensor in = std::move(x);
+  if (p <= 0) return in;
+  Tensor out = empty(in.shape(), in.dtype(), "dropout");
+  Tensor mask = empty(in.shape(), DType::boolean, "dropout mask");
+  if (!needs_node({&in})) return out;
+  Tensor kept = saved(mask);
+  record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+    return Gradients{r.empty(shape, type, "gradient of dropout")};
+  });
+  return out;
+}
+
+Tensor Recorder::concatenate_halves(Tensor first, Tensor second) {
+  const Tensor x = std::move(first), y = std::move(second);
+  Tensor out = empty({x.rows(), x.width() + y.width()}, x.dtype(), "concatenation");
+  if (!needs_node({&x, &y})) return out;
+  record({&out}, {edge(x), edge(y)}, [xs = x.shape(), ys = y.shape()](Recorder& r, Gradients& g) {
+    return Gradients{r.view(g[0], xs), r.view(g[0], ys)};
+  });
+  return out;
+}
+
+Tensor Recorder::slice(Tensor x, const Size& width) {
+  const Tensor in = std::move(x);
+  Tensor out = view(in, {in.rows(), width});
+  if (!needs_node({&in})) return out;
+  record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+    return Gradients{r.empty(shape, type, "gradient of a slice, zero-filled")};
+  });
+  return out;
+}
+
+}  // namespace membill

@@ -1,0 +1,74 @@
+#include "program/recorder.h"
+
+namespace membill {
+
+Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label) { return empty(shape, dtype, label, items_.forward); }
+
+Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label, ItemId item) {
+  auto body = std::make_shared<TensorBody>();
+  body->shape = shape;
+  body->dtype = dtype;
+  if (!muted_) body->storage = std::make_shared<Storage>(writer_, shape.elements() * Size(bytes_per_element(dtype)), item, label);
+  return Tensor(std::move(body));
+}
+
+Tensor Recorder::view(Tensor x, const Shape& shape) {
+  auto body = std::make_shared<TensorBody>(x.body());
+  body->shape = shape;
+  return Tensor(std::move(body));
+}
+
+Tensor Recorder::detach(const Tensor& x) {
+  if (!x.defined()) return {};
+  auto body = std::make_shared<TensorBody>(x.body());
+  body->requires_grad = false;
+  body->node.reset();
+  body->leaf = nullptr;
+  return Tensor(std::move(body));
+}
+
+void Recorder::begin_autocast(DType type) { autocast_ = type; }
+
+void Recorder::end_autocast() {
+  autocast_.reset();
+  std::vector<CachedCopy> copies = std::move(copies_);
+  copies_.clear();
+  const int outer = writer_.unit();
+  int current = outer;
+  for (CachedCopy& entry : copies) {
+    if (outer == TraceWriter::kNoUnit && entry.unit != current) {
+      if (current != TraceWriter::kNoUnit) writer_.leave();
+      if (entry.unit != TraceWriter::kNoUnit) writer_.enter(entry.unit, true);
+      current = entry.unit;
+    }
+    entry.copy.drop();
+  }
+  if (outer == TraceWriter::kNoUnit && current != TraceWriter::kNoUnit) writer_.leave();
+}
+
+Tensor Recorder::autocast_input(Tensor x) {
+  if (!autocast_ || x.dtype() != DType::fp32) return x;
+  return cast(std::move(x), *autocast_);
+}
+
+Tensor Recorder::autocast_fp32(Tensor x) {
+  if (!autocast_ || x.dtype() == DType::fp32) return x;
+  return cast(std::move(x), DType::fp32);
+}
+
+Tensor Recorder::working_copy(Parameter& weight, DType type) {
+  if (!autocast_ || weight.value.dtype() == type) return weight.value;
+  const bool cached = weight.trainable && weight.value.dtype() == DType::fp32;
+  if (cached)
+    for (const CachedCopy& entry : copies_)
+      if (entry.weight == &weight) return entry.copy;
+  const bool grad = grad_enabled_;
+  // Autocast caches a copy with history even where gradients are off, so that a later use can train it.
+  const ItemScope scope(*this, {writer_.item("weights.autocast"), writer_.item("gradients")});
+  Tensor copy = cast(weight.value, type);
+  set_grad_enabled(grad);
+  if (cached) copies_.push_back({&weight, writer_.unit(), copy});
+  return copy;
+}
+
+}  // namespace membill

@@ -1,0 +1,165 @@
+// Recorder: runs a model's program as PyTorch's eager mode would and writes the trace.
+//
+// Block programs (src/blocks) are written like the model code they stand for: the same calls, the same local variables. A C++ handle
+// is a Python reference, so a tensor lives exactly as long as its Python original. Operators that take a Tensor by value let go of
+// it when they are done, as a call does with a temporary. The backward pass is run by the same rules as autograd's engine: nodes by
+// descending sequence number, gradients accumulated in place when nobody else holds them, saved tensors freed after their node.
+//
+// Derivatives follow torch 2.15 tools/autograd/derivatives.yaml and FunctionsManual.cpp; which operators autocast runs in which
+// type follows aten/src/ATen/autocast_mode.h of the same version.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "program/tensor.h"
+#include "trace/size.h"
+#include "trace/trace.h"
+
+namespace membill {
+
+// Items that allocations belong to, by their ids in the bill.
+struct ItemPair {
+  ItemId forward = 0, backward = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(TraceWriter& writer, SymbolTable& symbols) : writer_(writer), symbols_(symbols) {}
+
+  [[nodiscard]] TraceWriter& writer() { return writer_; }
+  [[nodiscard]] SymbolTable& symbols() { return symbols_; }
+
+  // --- modes ---------------------------------------------------------------------------------------------------------------
+  // Allocations of forward code go to `items.forward`, those of the nodes that it records to `items.backward`.
+  void set_items(ItemPair items) { items_ = items; }
+  [[nodiscard]] ItemPair items() const { return items_; }
+  void set_grad_enabled(bool on) { grad_enabled_ = on; }
+  [[nodiscard]] bool grad_enabled() const { return grad_enabled_; }
+  // Autocast to `type`; the cache of weight copies starts empty. end_autocast() frees the cached copies.
+  void begin_autocast(DType type);
+  void end_autocast();
+  [[nodiscard]] std::optional<DType> autocast() const { return autocast_; }
+  // Autocast off inside (torch.autocast(enabled=False)) until resumed.
+  void pause_autocast() { std::swap(autocast_, paused_autocast_); }
+  void resume_autocast() { std::swap(autocast_, paused_autocast_); }
+
+  // --- tensors -------------------------------------------------------------------------------------------------------------
+  Tensor empty(const Shape& shape, DType dtype, const char* label);
+  Tensor empty(const Shape& shape, DType dtype, const char* label, ItemId item);
+  // Another view of the same memory with the same number of elements. Gradients pass through without memory.
+  Tensor view(Tensor x, const Shape& shape);
+  // The tensor without its history.
+  Tensor detach(const Tensor& x);
+
+  // --- autograd ------------------------------------------------------------------------------------------------------------
+  // Whether an operator over these tensors records a node.
+  [[nodiscard]] bool needs_node(std::initializer_list<const Tensor*> inputs) const;
+  [[nodiscard]] Edge edge(const Tensor& x) const;
+  // Makes `outputs` results of a new node that runs `apply`, whose gradients go to `edges` in order.
+  void record(std::initializer_list<Tensor*> outputs, std::vector<Edge> edges, std::function<Gradients(Recorder&, Gradients&)> apply);
+  // A tensor that autograd saves. Under non-reentrant checkpointing's first forward nothing is kept; in its recomputation the last
+  // one ends the forward early.
+  [[nodiscard]] Tensor saved(const Tensor& x);
+  // Runs backward from `root` (its gradient is a scalar that this allocates).
+  void backward(Tensor root);
+  // Runs the sub-graph from `root` with the given gradient (inside a node, for checkpointing).
+  void backward_from(const Tensor& root, Tensor gradient);
+  // Adds `gradient` to the parameter's .grad: stolen when there is none, else added in place.
+  void accumulate(Parameter& parameter, Tensor gradient);
+
+  // torch.utils.checkpoint over `body` (one tensor in, one out). See checkpoint.cpp.
+  Tensor checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body);
+
+  // --- element-wise and shape operators ------------------------------------------------------------------------------------
+  Tensor cast(Tensor x, DType dtype);                  // Tensor.to(dtype)
+  Tensor contiguous_copy(Tensor x, const Shape& shape, const char* label);  // a copy in another layout; also expand().reshape()
+  Tensor add(Tensor a, Tensor b, const char* label = "sum");        // shapes broadcast; result in the promoted type
+  Tensor add_scalar(Tensor x, const char* label = "sum");
+  Tensor mul(Tensor a, Tensor b, const char* label = "product");
+  Tensor mul_scalar(Tensor x, const char* label = "scaled");
+  Tensor neg(Tensor x);
+  Tensor square(Tensor x);                             // x.pow(2), fp32 under autocast
+  Tensor cube(Tensor x);                               // torch.pow(x, 3.0), fp32 under autocast
+  Tensor mean_of_rows(Tensor x);                       // x.mean(-1, keepdim=True)
+  Tensor rsqrt(Tensor x);                              // fp32 under autocast
+  Tensor silu(Tensor x);
+  Tensor gelu(Tensor x);
+  Tensor relu(Tensor x);
+  Tensor tanh(Tensor x);
+  Tensor sigmoid(Tensor x);
+  Tensor dropout(Tensor x, double p);
+  // torch.cat over the last axis of two halves of a row.
+  Tensor concatenate_halves(Tensor first, Tensor second);
+  // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
+  Tensor slice(Tensor x, const Size& width);
+
+  // --- layers --------------------------------------------------------------------------------------------------------------
+  Tensor linear(Tensor x, Parameter& weight, Parameter* bias = nullptr);
+  Tensor embedding(const Tensor& ids, Parameter& table);
+  Tensor layer_norm(Tensor x, Parameter& weight, Parameter* bias);
+  // Batched matrix product of (batches, n, m) with (batches, m, p): result has `shape`. Operands are saved for one another.
+  Tensor batched_matmul(Tensor a, Tensor b, const Shape& shape, const char* label);
+  // softmax over rows; `dtype`: the explicit dtype argument.
+  Tensor softmax(Tensor x, std::optional<DType> dtype);
+  Tensor log_softmax(Tensor x);
+
+  // The copy of `weight` that an operator in `type` works with: itself, or autocast's cached copy.
+  Tensor working_copy(Parameter& weight, DType type);
+  // x in autocast's 16-bit type when autocast is on and x is fp32; else x.
+  Tensor autocast_input(Tensor x);
+  // x in fp32 when autocast is on; else x.
+  Tensor autocast_fp32(Tensor x);
+
+ private:
+  friend class BackwardRun;
+  struct CachedCopy {
+    Parameter* weight;
+    int unit;
+    Tensor copy;
+  };
+  enum class Saving : std::uint8_t { keep, count, stop_at_last };
+  struct CheckpointCall;
+
+  // Larger of two shapes by elements: what broadcasting gives here.
+  [[nodiscard]] const Shape& broadcast(const Shape& a, const Shape& b) const;
+  // `gradient` in the shape and type of an operand with `shape` and `dtype`, as the engine's validate_outputs makes it.
+  Tensor fit_gradient(Tensor gradient, const Shape& shape, DType dtype);
+  // One input, one output of the same size; the backward makes one tensor of that size.
+  enum class Keeps : std::uint8_t { nothing, input, output };
+  Tensor pointwise(Tensor x, const char* label, Keeps keeps);
+  Tensor power(Tensor x, const char* label);
+  Tensor run_checkpoint_again(CheckpointCall& call, const Tensor& input);
+
+  TraceWriter& writer_;
+  SymbolTable& symbols_;
+  ItemPair items_;
+  ItemId gradient_item_ = -1;
+  bool grad_enabled_ = true;
+  std::optional<DType> autocast_, paused_autocast_;
+  std::vector<CachedCopy> copies_;
+  std::int64_t next_sequence_ = 0;
+  Saving saving_ = Saving::keep;
+  std::int64_t saves_ = 0;    // counted in a checkpointed forward, or left until the recomputation stops
+  bool muted_ = false;        // the recomputation has stopped: results are not made any more
+};
+
+// Sets the items of a Recorder for a scope.
+class ItemScope {
+ public:
+  ItemScope(Recorder& recorder, ItemPair items) : recorder_(recorder), before_(recorder.items()) { recorder.set_items(items); }
+  ItemScope(const ItemScope&) = delete;
+  ItemScope& operator=(const ItemScope&) = delete;
+  ~ItemScope() { recorder_.set_items(before_); }
+
+ private:
+  Recorder& recorder_;
+  ItemPair before_;
+};
+
+}  // namespace membill
