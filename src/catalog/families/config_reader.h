@@ -12,16 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "catalog/families/spellings.h"
 #include "membill/problem.h"
 #include "membill/value.h"
 
 namespace membill::census {
-
-// `key` is what a family asks for, `spelling` what a file may write instead.
-struct Spelling {
-  std::string_view key;
-  std::string_view spelling;
-};
 
 // Largest count that a config may hold: products of two counts then stay far below 2^63.
 inline constexpr std::int64_t kLargestCount = std::int64_t{1} << 30;
@@ -30,7 +25,7 @@ inline constexpr std::int64_t kMostLayers = 100000;
 
 class ConfigReader {
  public:
-  ConfigReader(const Value& config, Problems& problems, std::span<const Spelling> spellings = {})
+  ConfigReader(const Value& config, Problems& problems, std::span<const Spelling> spellings = config_spellings())
       : config_(config), problems_(problems), spellings_(spellings) {}
 
   // A whole number of at least 1 that must be there.
