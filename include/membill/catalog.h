@@ -9,6 +9,7 @@
 
 #include "membill/model_spec.h"
 #include "membill/problem.h"
+#include "membill/report.h"
 #include "membill/source.h"
 #include "membill/training_plan.h"
 #include "membill/value.h"
@@ -151,21 +152,40 @@ struct Family {
 
 // One field of the plan: the one list behind job files, flags, --set, sweeps, and the report's `plan`.
 struct PlanFieldRow {
-  std::string_view key;                        // dotted job-file key: "adapter.rank"
-  std::string_view flag;                       // "--rank"; empty: by --set only
-  std::string_view help;                       // one line
-  std::string_view values;                     // "fp32 bf16 ..." for words; empty otherwise
+  std::string key = {};                        // dotted job-file key: "adapter.rank"
+  std::string flag = {};                       // "--rank"; empty: by --set only
+  std::string help = {};                       // one line
+  std::string values = {};                     // what may stand there: "fp32 bf16 ...", "1 or more", "true false"
   // Reads `value` into the plan; returns an empty string or what is wrong ("needs a whole number of at least 1").
-  std::string (*read)(const Value& value, TrainingPlan& plan, std::string& hint);
+  std::string (*read)(const Value& value, TrainingPlan& plan, std::string& hint) = nullptr;
   // The field as JSON text.
-  std::string (*write)(const TrainingPlan& plan);
+  std::string (*write)(const TrainingPlan& plan) = nullptr;
+  bool free_map = false;                       // a map of the user's own keys: "software.torch" belongs to the row "software"
+  bool part = false;                           // its value is written with the row it is a part of ("checkpointing.every")
 };
+// In the order in which values are applied: `method: qlora` before `weights`, `optimizer` before `optimizer_impl`.
 [[nodiscard]] std::span<const PlanFieldRow> plan_fields();
+// By dotted key or by flag; nullptr: none.
 [[nodiscard]] const PlanFieldRow* find_plan_field(std::string_view key_or_flag);
 
+// A flag's value: null, true and false, whole numbers and reals as such, everything else as text.
+[[nodiscard]] Value flag_value(std::string_view text);
+
 // Applies a `plan` tree (the native job file without model and hardware) onto `plan`. Unknown keys and wrong values are problems
-// that name `file`.
+// that name `file`. The order of the keys does not matter.
 void read_plan(const Value& tree, const std::string& file, TrainingPlan& plan, Problems& problems);
+
+// One setting of the command line: a flag ("--rank") or a dotted key (of --set), and its text.
+struct PlanSetting {
+  std::string key;
+  std::string text;
+};
+// Applies settings onto `plan`, in whatever order they were typed; problems name `file` and the key as typed.
+void read_plan_settings(const std::vector<PlanSetting>& settings, const std::string& file, TrainingPlan& plan,
+                        Problems& problems);
+
+// The resolved plan, a key and JSON text each, for a report. Keys of an engine that were not given are left out.
+[[nodiscard]] std::vector<PlanField> write_plan_fields(const TrainingPlan& plan);
 
 // A generic model of llama's shape (--params 7e9 --hidden 4096 --layers 32 ...). Missing sizes follow llama's proportions where a
 // total is given; with only `params`, dimensions are unknown.

@@ -116,7 +116,13 @@ struct TrainingPlan {
   bool packing = false;
   bool padding_free = false;
   std::map<std::string, std::string> software;    // torch, transformers, peft, trl, deepspeed, megatron-core -> version
-  std::map<std::string, std::string> stage_args;  // preference stages, as TRL spells them
+  // Preference stages.
+  std::optional<std::int64_t> completion;    // tokens of `seq` that count; none: all
+  std::optional<std::int64_t> prompt;        // tokens of the prompt
+  std::optional<std::int64_t> generations;   // completions of one prompt
+  std::optional<std::string> reference;      // model none precompute; none said: what the stage does
+  std::optional<double> beta;
+  std::map<std::string, std::string> stage_args;  // further keys, as TRL spells them
 };
 
 }  // namespace membill

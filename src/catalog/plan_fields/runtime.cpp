@@ -1,0 +1,82 @@
+#include "catalog/plan_fields/row.h"
+
+namespace membill {
+namespace {
+
+using Plan = TrainingPlan;
+
+constexpr RealRange kThreshold{0.0, 1.0, true, true};
+constexpr RealRange kBeta{0.0, 1e300};
+constexpr std::array<std::string_view, 3> kReferenceWords{"model", "none", "precompute"};
+constexpr std::int64_t kLeastSplitMb = 21;  // PyTorch wants more than its 20 MiB buffers
+
+// The programs whose releases change the bill.
+const std::vector<std::string_view>& software_names() {
+  static const std::vector<std::string_view> names{"torch",     "transformers", "peft",         "trl",
+                                                   "accelerate", "deepspeed",    "megatron-core", "bitsandbytes",
+                                                   "liger-kernel", "unsloth",    "torchtune",    "torchao"};
+  return names;
+}
+
+// "256", or a list such as [256:1,512:2]: kept as PYTORCH_ALLOC_CONF spells it.
+std::string read_roundup(const Value& value, Plan& plan, std::string&) {
+  auto& field = plan.allocator.roundup_power2_divisions;
+  if (value.is_null()) return field.reset(), std::string();
+  std::string text;
+  std::string wrong = read_text(value, text);
+  if (wrong.empty()) field = text;
+  return wrong;
+}
+
+std::vector<PlanFieldRow> allocator_fields() {
+  constexpr auto kAllocator = &Plan::allocator;
+  return {
+      bool_row<kAllocator, &AllocatorPlan::expandable_segments>(
+          {"allocator.expandable_segments", "--expandable-segments", "as in PYTORCH_ALLOC_CONF"}),
+      count_row<kLeastSplitMb, kLargestCount, kAllocator, &AllocatorPlan::max_split_size_mb>(
+          {"allocator.max_split_size_mb", "--max-split-size-mb", "as in PYTORCH_ALLOC_CONF"}),
+      real_row<kThreshold, kAllocator, &AllocatorPlan::garbage_collection_threshold>(
+          {"allocator.garbage_collection_threshold", "--garbage-collection-threshold", "as in PYTORCH_ALLOC_CONF"}),
+      make_row({"allocator.roundup_power2_divisions", "--roundup-power2-divisions", "as in PYTORCH_ALLOC_CONF"},
+               "a number, or [256:1,512:2,>:4]", read_roundup,
+               write_field<kAllocator, &AllocatorPlan::roundup_power2_divisions>),
+      count_row<1, kLargestCount, &Plan::evaluation_batch>(
+          {"evaluation.batch", "--evaluation-batch", "sequences of an evaluation batch; null: no evaluation"}),
+  };
+}
+
+std::vector<PlanFieldRow> preference_fields() {
+  return {
+      count_row<1, kLargestCount, &Plan::completion>({"completion", "--completion", "tokens of seq that count"}),
+      count_row<1, kLargestCount, &Plan::prompt>({"prompt", "--prompt", "tokens of the prompt"}),
+      count_row<1, kLargestCount, &Plan::generations>({"generations", "--generations", "completions of one prompt"}),
+      text_word_row<kReferenceWords, &Plan::reference>(
+          {"reference", "--reference", "where a preference stage takes its reference from"}),
+      real_row<kBeta, &Plan::beta>({"beta", "--beta", "strength of the reference (0 may leave it out)"}),
+  };
+}
+
+PlanFieldRow map_row(PlanFieldRow row) {
+  row.free_map = true;
+  return row;
+}
+
+}  // namespace
+
+std::vector<PlanFieldRow> runtime_fields() {
+  std::vector<PlanFieldRow> rows = allocator_fields();
+  rows.push_back(map_row(make_row(
+      {"software", "", "versions of what runs the job: torch, transformers, ..."}, "a map",
+      [](const Value& value, Plan& plan, std::string& hint) {
+        return read_text_map(value, software_names(), plan.software, hint);
+      },
+      write_field<&Plan::software>)));
+  for (PlanFieldRow& row : preference_fields()) rows.push_back(std::move(row));
+  rows.push_back(map_row(make_row(
+      {"stage_args", "", "further arguments of the stage, as TRL spells them"}, "a map",
+      [](const Value& value, Plan& plan, std::string& hint) { return read_text_map(value, {}, plan.stage_args, hint); },
+      write_field<&Plan::stage_args>)));
+  return rows;
+}
+
+}  // namespace membill

@@ -1,0 +1,152 @@
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "catalog/plan_fields/row.h"
+
+namespace membill {
+namespace {
+
+using Plan = TrainingPlan;
+
+constexpr std::array<std::string_view, 5> kFsdpWords{"none", "full_shard", "shard_grad_op", "hybrid_shard", "no_shard"};
+constexpr std::array<std::string_view, 5> kOffloadWords{"none", "optimizer", "param", "optimizer+param", "nvme"};
+
+// The keys of `sharding` that are kept as the engine spells them. Each may also be "auto": what Hugging Face fills in.
+enum class KeyKind : std::uint8_t { count, boolean, word };
+struct EngineKey {
+  std::string_view key;
+  KeyKind kind;
+  std::string_view words;  // of KeyKind::word, with blanks between
+  std::string_view help;
+};
+constexpr std::string_view kFloats = "fp32 bf16 fp16";
+constexpr std::array kEngineKeys{
+    EngineKey{"pin_memory", KeyKind::boolean, "", "offloaded tensors are page-locked"},
+    EngineKey{"wrap", KeyKind::word, "block block+embedding peft none", "FSDP: what becomes a unit"},
+    EngineKey{"param_dtype", KeyKind::word, kFloats, "FSDP mixed precision: gathered parameters"},
+    EngineKey{"reduce_dtype", KeyKind::word, kFloats, "FSDP mixed precision: reduced gradients"},
+    EngineKey{"backward_prefetch", KeyKind::word, "backward_pre backward_post none", "FSDP: when the next unit is gathered"},
+    EngineKey{"forward_prefetch", KeyKind::boolean, "", "FSDP: the next unit is gathered early in forward"},
+    EngineKey{"limit_all_gathers", KeyKind::boolean, "", "FSDP: at most two units in flight"},
+    EngineKey{"use_orig_params", KeyKind::boolean, "", "FSDP: parameters keep their own shapes"},
+    EngineKey{"no_sync", KeyKind::boolean, "", "gradients stay whole between the steps of an accumulation"},
+    EngineKey{"quant_storage", KeyKind::word, "uint8 bf16 fp16 fp32", "dtype in which quantised weights are stored"},
+    EngineKey{"reduce_scatter", KeyKind::boolean, "", "gradients are reduced into shards"},
+    EngineKey{"bucket_cap_mb", KeyKind::count, "", "DDP: MB of a reducer bucket"},
+    EngineKey{"gradient_as_bucket_view", KeyKind::boolean, "", "DDP: gradients are views of the buckets"},
+    EngineKey{"static_graph", KeyKind::boolean, "", "DDP: the graph never changes"},
+    EngineKey{"find_unused_parameters", KeyKind::boolean, "", "DDP: looks for parameters without gradient"},
+    EngineKey{"reduce_bucket_size", KeyKind::count, "", "DeepSpeed: elements of the reduce bucket"},
+    EngineKey{"allgather_bucket_size", KeyKind::count, "", "DeepSpeed: elements of the gather bucket"},
+    EngineKey{"overlap_comm", KeyKind::boolean, "", "DeepSpeed: reduces during backward, a second bucket"},
+    EngineKey{"contiguous_gradients", KeyKind::boolean, "", "DeepSpeed: gradients are copied to one buffer"},
+    EngineKey{"stage3_prefetch_bucket_size", KeyKind::count, "", "ZeRO-3: elements gathered ahead"},
+    EngineKey{"stage3_param_persistence_threshold", KeyKind::count, "", "ZeRO-3: smaller tensors stay whole"},
+    EngineKey{"stage3_max_live_parameters", KeyKind::count, "", "ZeRO-3: gathered elements that may live at once"},
+    EngineKey{"stage3_max_reuse_distance", KeyKind::count, "", "ZeRO-3: reused within so many elements, not freed"},
+    EngineKey{"sub_group_size", KeyKind::count, "", "ZeRO-3: elements that one step of the optimizer takes"},
+    EngineKey{"zero_hpz_partition_size", KeyKind::count, "", "ZeRO++: cards of a secondary shard"},
+    EngineKey{"mics_shard_size", KeyKind::count, "", "MiCS: cards of a shard group"},
+    EngineKey{"grad_accum_dtype", KeyKind::word, kFloats, "DeepSpeed: dtype in which gradients accumulate"},
+    EngineKey{"pipeline_deallocate", KeyKind::boolean, "", "Megatron: a stage frees its output once it is sent"},
+};
+
+std::string read_engine_count(const Value& value, std::string& result) {
+  std::int64_t count = 0;
+  std::string why;
+  // The engines' own files write 5e8; still a whole number.
+  const bool whole = value.is_int() ? value.as_int() >= 0 && (count = value.as_int(), true)
+                                    : value.is_number() && parse_parameters(value.written(), count, why);
+  if (!whole) return "needs a whole number, 0 or more, not " + describe(value);
+  result = std::to_string(count);
+  return {};
+}
+
+std::string read_engine_key(const EngineKey& key, const Value& value, Plan& plan, std::string& hint) {
+  auto& keys = plan.sharding.engine_keys;
+  const std::string name(key.key);
+  if (value.is_null()) return keys.erase(name), std::string();
+  if (value.is_string() && value.as_string() == "auto") return keys[name] = "auto", std::string();
+  std::string text;
+  std::string wrong;
+  if (key.kind == KeyKind::count) {
+    wrong = read_engine_count(value, text);
+  } else if (key.kind == KeyKind::boolean) {
+    bool flag = false;
+    wrong = read_bool(value, flag);
+    text = flag ? "true" : "false";
+  } else {
+    const std::vector<std::string> words = split(key.words, ' ');
+    std::size_t index = 0;
+    wrong = read_word(value, {words.begin(), words.end()}, index, hint);
+    if (wrong.empty()) text = words[index];
+  }
+  if (wrong.empty()) keys[name] = text;
+  return wrong;
+}
+
+std::string write_engine_key(const EngineKey& key, const Plan& plan) {
+  const auto found = plan.sharding.engine_keys.find(std::string(key.key));
+  if (found == plan.sharding.engine_keys.end()) return "null";
+  const bool bare = found->second != "auto" && key.kind != KeyKind::word;
+  return bare ? found->second : to_json(found->second);
+}
+
+std::string values_of(const EngineKey& key) {
+  if (key.kind == KeyKind::count) return "0 or more, auto";
+  if (key.kind == KeyKind::boolean) return "true false auto";
+  return std::string(key.words) + " auto";
+}
+
+template <std::size_t I>
+PlanFieldRow engine_row() {
+  const EngineKey& key = kEngineKeys[I];
+  return make_row(
+      {"sharding." + std::string(key.key), "", std::string(key.help)}, values_of(key),
+      [](const Value& value, Plan& plan, std::string& hint) { return read_engine_key(kEngineKeys[I], value, plan, hint); },
+      [](const Plan& plan) { return write_engine_key(kEngineKeys[I], plan); });
+}
+
+template <std::size_t... I>
+std::vector<PlanFieldRow> engine_rows(std::index_sequence<I...>) {
+  return {engine_row<I>()...};
+}
+
+std::vector<PlanFieldRow> parallel_rows() {
+  constexpr auto kParallel = &Plan::parallel;
+  return {
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::tp>({"parallel.tp", "--tp", "tensor parallel degree"}),
+      bool_row<kParallel, &ParallelPlan::sp>({"parallel.sp", "--sp", "sequence parallelism beside tensor parallelism"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::pp>({"parallel.pp", "--pp", "pipeline parallel degree"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::virtual_pp>(
+          {"parallel.virtual_pp", "--virtual-pp", "model chunks of a pipeline stage"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::cp>({"parallel.cp", "--cp", "context parallel degree"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::ulysses>(
+          {"parallel.ulysses", "--ulysses", "sequence parallel degree of DeepSpeed Ulysses"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::ep>({"parallel.ep", "--ep", "expert parallel degree"}),
+      count_row<1, kLargestCount, kParallel, &ParallelPlan::expert_tp>(
+          {"parallel.expert_tp", "--expert-tp", "tensor parallel degree inside an expert"}),
+  };
+}
+
+}  // namespace
+
+std::vector<PlanFieldRow> sharding_fields() {
+  constexpr auto kSharding = &Plan::sharding;
+  std::vector<PlanFieldRow> rows{
+      word_row<kEngineWords, &Plan::engine>({"engine", "--engine", "who runs the step on several cards"}),
+      count_row<0, 3, kSharding, &ShardingPlan::zero>(
+          {"sharding.zero", "--zero", "ZeRO stage; Megatron's distributed optimizer is 1"}),
+      text_word_row<kFsdpWords, kSharding, &ShardingPlan::fsdp>({"sharding.fsdp", "--fsdp", "FSDP's sharding strategy"}),
+      count_row<1, kLargestCount, kSharding, &ShardingPlan::shard_group>(
+          {"sharding.shard_group", "--shard-group", "cards of a group of hybrid_shard"}),
+      text_word_row<kOffloadWords, kSharding, &ShardingPlan::offload>(
+          {"sharding.offload", "--offload", "what lives on the host or on NVMe"}),
+  };
+  for (PlanFieldRow& row : engine_rows(std::make_index_sequence<kEngineKeys.size()>())) rows.push_back(std::move(row));
+  for (PlanFieldRow& row : parallel_rows()) rows.push_back(std::move(row));
+  return rows;
+}
+
+}  // namespace membill
