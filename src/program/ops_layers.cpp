@@ -15,6 +15,7 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   const bool to_bias = node && offset.defined() && offset.requires_grad();
   Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
   Tensor out = empty({in.rows(), w.rows}, in.dtype(), weight.label);
+  use_matmul_workspace();
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
@@ -24,8 +25,12 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
            if (to_weight) {
              result[1] = r.empty(width, type, "weight gradient", weight_item);
              result[1].body().permuted_gradient = true;
+             r.use_matmul_workspace();
            }
-           if (to_input) result[0] = r.empty(shape, type, "input gradient");
+           if (to_input) {
+             result[0] = r.empty(shape, type, "input gradient");
+             r.use_matmul_workspace();
+           }
            if (to_bias) result[2] = r.empty({width.rows, Size(1)}, type, "bias gradient", weight_item);
            return result;
          });
@@ -77,12 +82,18 @@ Tensor Recorder::batched_matmul(Tensor a, Tensor b, const Shape& shape, const ch
   const bool gx = node && x.requires_grad(), gy = node && y.requires_grad();
   Tensor kept_x = gy ? saved(x) : Tensor(), kept_y = gx ? saved(y) : Tensor();
   Tensor out = empty(shape, x.dtype(), label);
+  use_matmul_workspace();
   if (!node) return out;
   record({&out}, {edge(x), edge(y)},
          [gx, gy, kept_x, kept_y, xs = x.shape(), ys = y.shape(), type = x.dtype()](Recorder& r, Gradients&) {
            Gradients result(2);
-           if (gy) result[1] = r.empty(ys, type, "matrix product gradient");
-           if (gx) result[0] = r.empty(xs, type, "matrix product gradient");
+           const auto product = [&](const Shape& of) {
+             Tensor gradient = r.empty(of, type, "matrix product gradient");
+             r.use_matmul_workspace();
+             return gradient;
+           };
+           if (gy) result[1] = product(ys);
+           if (gx) result[0] = product(xs);
            return result;
          });
   return out;

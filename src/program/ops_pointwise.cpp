@@ -171,9 +171,9 @@ Tensor Recorder::dropout(Tensor x, double p) {
   return out;
 }
 
-Tensor Recorder::concatenate_halves(Tensor first, Tensor second) {
+Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
   const Tensor x = std::move(first), y = std::move(second);
-  Tensor out = empty({x.rows(), x.width() + y.width()}, x.dtype(), "concatenation");
+  Tensor out = empty(shape, x.dtype(), "concatenation");
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)}, [xs = x.shape(), ys = y.shape()](Recorder& r, Gradients& g) {
     return Gradients{r.view(g[0], xs), r.view(g[0], ys)};

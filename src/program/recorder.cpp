@@ -12,6 +12,11 @@ Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label, ItemI
   return Tensor(std::move(body));
 }
 
+void Recorder::use_matmul_workspace() {
+  if (muted_ || workspace_.is_zero()) return;
+  writer_.release(writer_.allocate(workspace_, writer_.item("runtime.workspace"), "cuBLAS workspace"));
+}
+
 Tensor Recorder::view(Tensor x, const Shape& shape) {
   auto body = std::make_shared<TensorBody>(x.body());
   body->shape = shape;

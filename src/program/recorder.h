@@ -49,6 +49,11 @@ class Recorder {
   void pause_autocast() { std::swap(autocast_, paused_autocast_); }
   void resume_autocast() { std::swap(autocast_, paused_autocast_); }
 
+  // Bytes that cuBLAS takes for the time of each matrix product (torch 2.15 gives its workspace back after each); 0 for none.
+  void set_matmul_workspace(const Size& bytes) { workspace_ = bytes; }
+  // One matrix product runs now.
+  void use_matmul_workspace();
+
   // --- tensors -------------------------------------------------------------------------------------------------------------
   Tensor empty(const Shape& shape, DType dtype, const char* label);
   Tensor empty(const Shape& shape, DType dtype, const char* label, ItemId item);
@@ -94,8 +99,8 @@ class Recorder {
   Tensor tanh(Tensor x);
   Tensor sigmoid(Tensor x);
   Tensor dropout(Tensor x, double p);
-  // torch.cat over the last axis of two halves of a row.
-  Tensor concatenate_halves(Tensor first, Tensor second);
+  // torch.cat of two tensors into one of `shape`. The gradients are views.
+  Tensor concatenate(Tensor first, Tensor second, const Shape& shape);
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
 
@@ -139,7 +144,7 @@ class Recorder {
   TraceWriter& writer_;
   SymbolTable& symbols_;
   ItemPair items_;
-  ItemId gradient_item_ = -1;
+  Size workspace_;
   bool grad_enabled_ = true;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;

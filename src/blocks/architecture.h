@@ -1,0 +1,37 @@
+// How one model type runs: the part of a block program that differs between families. One file per group of families, one line in
+// registry.cpp.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "blocks/forward.h"
+
+namespace membill {
+
+class Architecture {
+ public:
+  virtual ~Architecture() = default;
+
+  // Hidden states from token ids: the embedding and what the model adds to it before its first layer.
+  [[nodiscard]] virtual Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const;
+  // What the model makes once and passes to every layer: masks and rotary tables. `hidden` is the first layer's input.
+  [[nodiscard]] virtual LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  // One decoder layer.
+  [[nodiscard]] virtual Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const = 0;
+  // The final norm.
+  [[nodiscard]] virtual Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const = 0;
+  // Logits of the final hidden states.
+  [[nodiscard]] virtual Tensor head(Forward& f, const Modules& outer, Tensor hidden) const;
+
+  // Names that the census gives to what every causal model has.
+  [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }
+  [[nodiscard]] virtual std::string_view head_name() const { return "lm_head"; }
+};
+
+// The program of `model_type` under `implementation`, or nullptr when its activations are not modelled yet.
+[[nodiscard]] const Architecture* find_architecture(std::string_view model_type, Implementation implementation);
+// Every model type with a program.
+[[nodiscard]] std::span<const std::string_view> modelled_types();
+
+}  // namespace membill

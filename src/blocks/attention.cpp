@@ -1,0 +1,182 @@
+#include "blocks/attention.h"
+
+namespace membill {
+namespace {
+
+bool contiguous_heads(const Forward& f) { return f.plan.batch == 1; }
+
+// repeat_kv: expand and reshape, a copy unless every query head has its own.
+Tensor repeat_heads(Forward& f, const AttentionCall& call, const Tensor& x, const Size& width) {
+  if (call.shape.heads == call.shape.kv_heads) return x;
+  if (call.shape.kv_heads == 1) return f.r.view(x, {f.dims.N * call.dims.a, width});
+  return f.r.contiguous_copy(x, {f.dims.N * call.dims.a, width}, "repeated key/value heads");
+}
+
+// What matmul's expand().reshape() does to a (b, heads, s, d) view of a (b, s, heads, d) tensor.
+Tensor batch_first(Forward& f, const Tensor& x, bool is_view) {
+  if (!is_view || contiguous_heads(f)) return x;
+  return f.r.contiguous_copy(x, x.shape(), "contiguous heads");
+}
+
+// transformers 5.24 models/llama/modeling_llama.py eager_attention_forward.
+Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tensor& k, const Tensor& v) {
+  Recorder& r = f.r;
+  const Size rows = f.dims.N * call.dims.a;
+  const Shape scores_shape{rows, f.dims.s};
+  const bool repeats = call.shape.heads != call.shape.kv_heads;
+  const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
+  Tensor scores = r.mul_scalar(
+      r.batched_matmul(batch_first(f, q, true), batch_first(f, keys, !repeats), scores_shape, "attention scores"), "scaled scores");
+  if (call.shape.logit_softcap) scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
+  if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
+  scores = r.cast(r.softmax(scores, DType::fp32), q.dtype());
+  scores = r.dropout(scores, f.attention_dropout);
+  Tensor output = r.batched_matmul(scores, batch_first(f, values, !repeats), {rows, call.dims.v}, "attention output");
+  return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
+}
+
+struct Saved {
+  Tensor q, k, v, output, statistic, seeds;
+};
+
+// aten/native/transformers/cuda/flash_attn/flash_api.cpp mha_fwd, mha_bwd.
+Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  const Size rows = f.dims.N * call.dims.a, padded_s = r.symbols().ceil_div(f.dims.s, Size(128)) * Size(128);
+  const Size rounded_d = r.symbols().ceil_div(call.dims.d, Size(32)) * Size(32);
+  const bool node = r.needs_node({&q, &k, &v});
+  Saved kept;
+  if (node) kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
+  Tensor output = r.empty({rows, q.width()}, q.dtype(), "attention output");
+  Tensor statistic = r.empty({rows, Size(1)}, DType::fp32, "attention log-sum-exp");
+  Tensor seeds = r.empty({Size(3), Size(1)}, DType::int64, "attention seeds");
+  if (!node) return output;
+  kept.output = r.detach(r.saved(output));
+  kept.statistic = r.saved(statistic);
+  kept.seeds = r.saved(seeds);
+  const bool grouped = call.shape.heads != call.shape.kv_heads;
+  const Size heads_rows = f.dims.b * call.dims.a * padded_s;
+  r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
+           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
+             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"), rec.empty(ks, type, "value gradient")};
+             const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
+             const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
+             if (!grouped) return result;
+             const Tensor keys = rec.empty({rows, ks.width}, type, "key gradient of all heads");
+             const Tensor values = rec.empty({rows, ks.width}, type, "value gradient of all heads");
+             return result;
+           });
+  return output;
+}
+
+// Flash wants a head dimension that 8 divides: q, k, v are padded, the output is cut back (and copied by contiguous()).
+Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  const Shape result{f.dims.N, call.dims.a * call.dims.v};
+  if (call.shape.head_dim % 8 == 0) {
+    Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
+    if (call.query_contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
+    return r.view(std::move(output), result);
+  }
+  const Size padded = r.symbols().ceil_div(call.dims.d, Size(8)) * Size(8);
+  q = r.contiguous_copy(q, {q.rows(), padded}, "padded queries");
+  k = r.contiguous_copy(k, {k.rows(), padded}, "padded keys");
+  v = r.contiguous_copy(v, {v.rows(), padded}, "padded values");
+  Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
+  return r.contiguous_copy(std::move(output), result, "attention output, unpadded");
+}
+
+// aten/native/transformers/cuda/attention.cu _efficient_attention_forward, attention_backward.cu.
+Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mask, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  const Size rows = f.dims.N * call.dims.a;
+  const Size statistic_rows = f.dims.b * call.dims.a * r.symbols().ceil_div(f.dims.s, Size(32)) * Size(32);
+  const bool node = r.needs_node({&q, &k, &v});
+  Saved kept;
+  Tensor kept_mask;
+  if (node) {
+    kept_mask = mask.defined() ? r.saved(mask) : Tensor();
+    kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
+  }
+  Tensor output = r.empty({rows, v.width()}, q.dtype(), "attention output");
+  Tensor statistic = node ? r.empty({statistic_rows, Size(1)}, DType::fp32, "attention log-sum-exp") : Tensor();
+  Tensor seeds = r.empty({Size(2), Size(1)}, DType::int64, "attention seeds");
+  if (!node) return output;
+  kept.output = r.detach(r.saved(output));
+  kept.statistic = r.saved(statistic);
+  kept.seeds = r.saved(seeds);
+  r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
+           [kept, kept_mask, rows, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
+             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"), rec.empty(vs, type, "value gradient")};
+             const Tensor delta = rec.empty({rows, Size(1)}, DType::fp32, "softmax delta");
+             if (type == DType::fp32) return result;
+             const Tensor workspace = rec.empty(qs, DType::fp32, "query gradient accumulator");
+             return result;
+           });
+  return output;
+}
+
+Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  Tensor bias;
+  if (call.mask.defined()) {
+    const bool grad = r.grad_enabled();
+    r.set_grad_enabled(false);
+    k = repeat_heads(f, call, k, call.dims.d);
+    v = repeat_heads(f, call, v, call.dims.v);
+    r.set_grad_enabled(grad);
+    bias = r.empty(call.mask.shape(), q.dtype(), "additive mask");
+  }
+  Tensor output = efficient_kernel(f, call, bias, std::move(q), std::move(k), std::move(v));
+  const Shape result{f.dims.N, call.dims.a * call.dims.v};
+  if (call.query_contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
+  return r.view(std::move(output), result);
+}
+
+// aten/native/transformers/attention.cpp _scaled_dot_product_attention_math: everything in fp32.
+Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, const Tensor& k16, const Tensor& v16) {
+  Recorder& r = f.r;
+  const DType type = r.autocast() ? *r.autocast() : q16.dtype();
+  const Size rows = f.dims.N * call.dims.a;
+  const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
+  const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
+  r.pause_autocast();
+  const Tensor q = r.mul_scalar(q_wide, "scaled queries");
+  const Tensor mask = r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
+  const Tensor keys = repeat_heads(f, call, k_wide, call.dims.d), values = repeat_heads(f, call, v_wide, call.dims.v);
+  const bool repeats = call.shape.heads != call.shape.kv_heads;
+  Tensor scores = r.batched_matmul(batch_first(f, q, true), batch_first(f, r.mul_scalar(keys, "scaled keys"), !repeats), {rows, f.dims.s}, "attention scores");
+  scores = r.softmax(scores, std::nullopt);
+  Tensor output = r.batched_matmul(scores, batch_first(f, values, !repeats), {rows, call.dims.v}, "attention output");
+  output = r.cast(std::move(output), type);
+  r.resume_autocast();
+  return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
+}
+
+}  // namespace
+
+AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked) {
+  const DType type = f.r.autocast() ? *f.r.autocast() : f.stream;
+  AttentionChoice choice{f.plan.attention, masked};
+  if (choice.kernel != AttentionKernel::sdpa && choice.kernel != AttentionKernel::flash) return choice;
+  const bool can_flash = !masked && type != DType::fp32 && kind.attention.head_dim <= 256 &&
+                         kind.attention.value_head_dim == kind.attention.head_dim;
+  choice.kernel = can_flash ? AttentionKernel::flash : AttentionKernel::mem_efficient;
+  return choice;
+}
+
+Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  switch (call.choice.kernel) {
+    case AttentionKernel::eager: return eager(f, call, q, k, v);
+    case AttentionKernel::sdpa_math: return math(f, call, q, k, v);
+    case AttentionKernel::mem_efficient: return mem_efficient(f, call, q, k, v);
+    case AttentionKernel::sdpa:
+    case AttentionKernel::flash:
+    case AttentionKernel::fused_softmax: return flash(f, call, q, k, v);
+  }
+  return {};
+}
+
+}  // namespace membill

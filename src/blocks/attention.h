@@ -1,0 +1,23 @@
+// Attention kernels as PyTorch and Transformers run them.
+#pragma once
+
+#include "blocks/forward.h"
+
+namespace membill {
+
+// The kernel that runs for a layer of `kind`: what torch's scaled_dot_product_attention picks on a card with flash support, or what
+// the plan forces. `masked`: a mask tensor is passed.
+[[nodiscard]] AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked);
+
+// One attention call. q: rows N·a, width d, already rotated; k, v: rows N·k. Returns rows N, width a·d (v's head dimension), as the
+// interface functions of transformers do (transposed back and contiguous).
+struct AttentionCall {
+  const KindDims& dims;
+  const AttentionShape& shape;
+  AttentionChoice choice;
+  Tensor mask;                 // additive (eager) or boolean (SDPA) mask of rows b·s, width s, or undefined
+  bool query_contiguous = false;  // q lies as (b, a, s, d): flash's output then needs a copy
+};
+[[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
+
+}  // namespace membill

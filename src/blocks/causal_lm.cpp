@@ -1,0 +1,56 @@
+#include "blocks/causal_lm.h"
+
+#include "blocks/loss.h"
+
+namespace membill {
+namespace {
+
+Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden, const LayerInputs& inputs) {
+  Recorder& r = f.r;
+  const Section& section = f.model.sections[unit.section];
+  for (std::size_t i = 0; i < unit.layers.size(); ++i) {
+    const auto kind = static_cast<std::size_t>(unit.kinds[i]);
+    const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
+    if (f.plan.checkpointing.mode == Checkpointing::full) {
+      hidden = r.checkpoint(hidden, f.plan.checkpointing.reentrant, [&f, &architecture, context, inputs](Tensor x) {
+        const ItemScope scope(f.r, f.items.block);
+        return architecture.layer(f, context, std::move(x), inputs);
+      });
+    } else {
+      const ItemScope scope(r, f.items.block);
+      hidden = architecture.layer(f, context, hidden, inputs);
+    }
+  }
+  return hidden;
+}
+
+// The decoder: everything that its forward holds in local variables is gone when it returns.
+Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
+  Recorder& r = f.r;
+  r.set_items(f.items.embedding);
+  const Tensor embedded = architecture.embed(f, modules.outer, ids);
+  const LayerInputs inputs = architecture.prepare(f, modules.outer, embedded);
+  Tensor hidden = embedded;
+  for (UnitModules& unit : modules.units) {
+    r.writer().enter(unit.unit, true);
+    hidden = run_unit(f, architecture, unit, hidden, inputs);
+    r.writer().leave();
+  }
+  r.set_items(f.items.head);
+  hidden = architecture.finish(f, modules.outer, hidden);
+  return hidden;
+}
+
+}  // namespace
+
+Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids, Tensor* outputs) {
+  const Tensor hidden = decoder_forward(f, architecture, modules, ids);
+  f.r.writer().moment("loss");
+  f.r.set_items(f.items.loss_logits);
+  Tensor logits = architecture.head(f, modules.outer, hidden);
+  Tensor loss = causal_lm_loss(f, logits, ids);
+  if (outputs != nullptr) *outputs = std::move(logits);
+  return loss;
+}
+
+}  // namespace membill

@@ -1,0 +1,29 @@
+// One forward of a causal language model with its loss.
+#pragma once
+
+#include <functional>
+
+#include "blocks/architecture.h"
+#include "blocks/forward.h"
+
+namespace membill {
+
+// One simulated unit of a stack: the layers that it stands for, in order.
+struct UnitModules {
+  int unit = TraceWriter::kNoUnit;
+  std::vector<Modules> layers;              // one per layer of the unit
+  std::vector<std::int32_t> kinds;          // layer kind of each
+  std::size_t section = 0;                  // index into ModelSpec::sections
+};
+
+struct ModelModules {
+  Modules outer;                            // modules outside of stacks
+  std::vector<UnitModules> units;           // in forward order
+};
+
+// input_ids -> loss, as <Type>ForCausalLM.forward with labels. `ids` is the caller's. The moment "loss" begins at the head.
+// When `outputs` is given, the logits stay there, as in a caller that keeps the model's outputs.
+[[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
+                                       Tensor* outputs);
+
+}  // namespace membill

@@ -1,0 +1,91 @@
+#include "blocks/forward.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace membill {
+namespace {
+
+// One symbol a distinct value: f, then f2, f3 ... for layer kinds that differ.
+Size dimension(SymbolTable& symbols, const std::string& name, std::string_view meaning, std::int64_t value) {
+  if (value == 0) return {};
+  for (int copy = 1;; ++copy) {
+    const std::string candidate = copy == 1 ? name : name + std::to_string(copy);
+    const auto entries = symbols.entries();
+    const auto known = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == candidate; });
+    if (known == entries.end() || known->value == value) return symbols.define(candidate, meaning, value);
+  }
+}
+
+KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
+  const AttentionShape& attention = kind.attention;
+  KindDims dims;
+  dims.a = dimension(symbols, "a", "query heads", attention.heads);
+  dims.k = dimension(symbols, "k", "key/value heads", attention.kv_heads);
+  dims.d = dimension(symbols, "d", "head dimension", attention.head_dim);
+  dims.v = attention.value_head_dim == attention.head_dim || attention.value_head_dim == 0
+               ? dims.d
+               : dimension(symbols, "dv", "head dimension of the values", attention.value_head_dim);
+  dims.rotary = attention.rotary_dim == attention.head_dim ? dims.d
+                                                           : dimension(symbols, "dr", "rotated part of a head", attention.rotary_dim);
+  dims.f = dimension(symbols, "f", "MLP width", kind.mlp.intermediate);
+  if (kind.moe) {
+    dims.experts = dimension(symbols, "E", "experts", kind.moe->experts);
+    dims.top = dimension(symbols, "K", "experts a token", kind.moe->experts_per_token);
+    dims.expert_width = dimension(symbols, "fe", "width of an expert", kind.moe->intermediate);
+    dims.shared_width = dimension(symbols, "fs", "width of the shared experts", kind.moe->shared_intermediate);
+  }
+  return dims;
+}
+
+}  // namespace
+
+Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPlan& plan) {
+  Dims dims;
+  dims.b = symbols.define("b", "micro-batch", plan.batch);
+  dims.s = symbols.define("s", "sequence length", plan.seq);
+  dims.N = symbols.alias("N", "tokens of a micro-batch, b·s", dims.b * dims.s);
+  dims.h = symbols.define("h", "hidden size", model.hidden);
+  dims.V = symbols.define("V", "vocabulary", model.vocab);
+  dims.L = symbols.define("L", "layers", model.layers);
+  const bool adapter = plan.method != Method::full && plan.method != Method::freeze;
+  if (adapter) dims.r = symbols.define("r", "adapter rank", plan.adapter.rank);
+  for (const Section& section : model.sections) {
+    auto& kinds = dims.kinds.emplace_back();
+    for (const LayerKind& kind : section.kinds) kinds.push_back(kind_dims(symbols, kind));
+  }
+  return dims;
+}
+
+Module& Modules::add(std::string name) {
+  modules_.push_back(std::make_unique<Module>());
+  modules_.back()->name = std::move(name);
+  return *modules_.back();
+}
+
+Module* Modules::find(std::string_view name) const {
+  for (const auto& module : modules_)
+    if (module->name == name) return module.get();
+  return nullptr;
+}
+
+Module& Modules::at(std::string_view name) const {
+  if (Module* module = find(name)) return *module;
+  throw std::logic_error("the census has no module " + std::string(name));
+}
+
+Items define_items(TraceWriter& writer) {
+  const ItemId backward = writer.item("activations.gradients"), loss_backward = writer.item("loss.gradient");
+  Items items;
+  items.embedding = {writer.item("activations.embedding"), backward};
+  items.block = {writer.item("activations.block"), backward};
+  items.boundary = {writer.item("activations.boundaries"), backward};
+  items.loss_logits = {writer.item("loss.logits"), loss_backward};
+  items.loss_upcast = {writer.item("loss.upcast"), loss_backward};
+  items.loss_probabilities = {writer.item("loss.probabilities"), loss_backward};
+  items.head = {writer.item("activations.final"), backward};
+  items.gradients = writer.item("gradients");
+  return items;
+}
+
+}  // namespace membill

@@ -1,0 +1,114 @@
+// What a block program sees while one forward runs: the recorder, the three inputs, the symbols of the formulas and the modules.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "membill/model_spec.h"
+#include "membill/training_plan.h"
+#include "program/recorder.h"
+
+namespace membill {
+
+// Symbols of one layer kind, as the formulas print them.
+struct KindDims {
+  Size a, k, d;          // query heads, key/value heads, head dimension
+  Size v;                // head dimension of the values
+  Size rotary;           // rotated part of d
+  Size f;                // MLP width
+  Size experts, top, expert_width, shared_width;  // MoE
+};
+
+// Symbols of the whole model and plan.
+struct Dims {
+  Size b, s, N;          // micro-batch, sequence length, tokens of a micro-batch (b·s)
+  Size h, V, L;
+  Size r;                // adapter rank
+  std::vector<std::vector<KindDims>> kinds;  // by section, by kind
+};
+
+// Defines the symbols of `model` and `plan` in `symbols`.
+[[nodiscard]] Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPlan& plan);
+
+// A low-rank adapter on a linear module.
+struct LoraAdapter {
+  Parameter down, up;                 // lora_A (r x in), lora_B (out x r)
+  std::unique_ptr<Parameter> magnitude;  // DoRA
+  double dropout = 0;
+};
+
+// Storage of a quantised weight: what a use makes of it.
+struct QuantizedWeight {
+  WeightFormat format = WeightFormat::nf4;
+  DType compute = DType::bf16;        // type of the dequantised matrix
+  bool double_quant = false;
+  std::vector<Tensor> parts;          // codes, scales, tables
+};
+
+// One module of the model with its parameters.
+struct Module {
+  std::string name;                   // within its layer ("self_attn.q_proj"), or whole outside of layers ("model.norm")
+  ModuleKind kind = ModuleKind::parameter;
+  TensorRole role = TensorRole::other;
+  Parameter weight;
+  std::unique_ptr<Parameter> bias;
+  std::unique_ptr<LoraAdapter> adapter;
+  std::unique_ptr<QuantizedWeight> quantized;
+  std::unique_ptr<Parameter> saved_copy;  // modules_to_save: the trained copy that runs instead of `weight`
+};
+
+// The modules of one layer, or of a section that is no stack.
+class Modules {
+ public:
+  Module& add(std::string name);
+  // The module called `name`. Throws std::logic_error when there is none (a program that does not fit its census).
+  [[nodiscard]] Module& at(std::string_view name) const;
+  [[nodiscard]] Module* find(std::string_view name) const;
+  [[nodiscard]] const std::vector<std::unique_ptr<Module>>& all() const { return modules_; }
+
+ private:
+  std::vector<std::unique_ptr<Module>> modules_;
+};
+
+// Items that programs allocate to.
+struct Items {
+  ItemPair embedding, block, boundary, loss_logits, loss_upcast, loss_probabilities, head;
+  ItemId gradients = 0;
+};
+[[nodiscard]] Items define_items(TraceWriter& writer);
+
+// Which attention kernel really runs for one layer kind, after the framework's own choice.
+struct AttentionChoice {
+  AttentionKernel kernel = AttentionKernel::flash;
+  bool mask = false;                  // an additive mask tensor is passed
+};
+
+struct Forward {
+  Recorder& r;
+  const ModelSpec& model;
+  const TrainingPlan& plan;
+  const Dims& dims;
+  const Items& items;
+  DType stream = DType::bf16;         // type of the embedding's output
+  double attention_dropout = 0, hidden_dropout = 0;
+};
+
+// The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.
+struct LayerInputs {
+  Tensor mask, local_mask;            // attention masks, when the kernel needs one
+  Tensor cos, sin, local_cos, local_sin;
+  Tensor position_ids;
+  Tensor extra;                       // alibi, position bias
+};
+
+// One layer as its program sees it.
+struct LayerContext {
+  Modules& modules;
+  const LayerKind& kind;
+  const KindDims& dims;
+};
+
+}  // namespace membill

@@ -1,0 +1,74 @@
+#include "blocks/layers.h"
+
+namespace membill {
+namespace {
+
+// peft 0.21 tuners/lora/layer.py Linear.forward.
+Tensor apply_lora(Forward& f, Module& module, Tensor x) {
+  Recorder& r = f.r;
+  LoraAdapter& adapter = *module.adapter;
+  const Tensor argument = x;  // the call's arguments live until it returns
+  Tensor result = r.linear(x, module.weight, module.bias.get());
+  const DType type = result.dtype();
+  x = r.cast(std::move(x), adapter.down.value.dtype());
+  result = r.add(result, r.mul_scalar(r.linear(r.linear(r.dropout(x, adapter.dropout), adapter.down), adapter.up), "scaled adapter output"),
+                 "base and adapter output");
+  return r.cast(std::move(result), type);
+}
+
+}  // namespace
+
+Tensor apply_linear(Forward& f, Module& module, Tensor x) {
+  if (module.adapter != nullptr) return apply_lora(f, module, std::move(x));
+  return f.r.linear(std::move(x), module.weight, module.bias.get());
+}
+
+Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids) { return f.r.embedding(ids, module.weight); }
+
+Tensor llama_rms_norm(Forward& f, Module& module, Tensor x) {
+  Recorder& r = f.r;
+  const DType type = x.dtype();
+  Tensor hidden = r.cast(x, DType::fp32);
+  Tensor variance = r.mean_of_rows(r.square(hidden));
+  hidden = r.mul(hidden, r.rsqrt(r.add_scalar(variance)), "normalised");
+  return r.mul(module.weight.value, r.cast(std::move(hidden), type), "norm output");
+}
+
+RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type) {
+  Recorder& r = f.r;
+  const Size& s = f.dims.s;
+  const bool grad = r.grad_enabled();
+  r.set_grad_enabled(false);
+  const Tensor positions = r.empty({s, Size(1)}, DType::fp32, "positions in fp32");
+  const Tensor angles = r.empty({s, rotary_dim}, DType::fp32, "rotary angles, twice");
+  const Tensor cos = r.mul_scalar(r.empty({s, rotary_dim}, DType::fp32, "cos"));
+  const Tensor sin = r.mul_scalar(r.empty({s, rotary_dim}, DType::fp32, "sin"));
+  RotaryTables tables{r.cast(cos, type), r.cast(sin, type)};
+  r.set_grad_enabled(grad);
+  return tables;
+}
+
+Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  Recorder& r = f.r;
+  const Size half = r.symbols().ceil_div(x.width(), Size(2));
+  const auto rotate_half = [&](const Tensor& whole) {
+    const Tensor first = r.slice(whole, half), second = r.slice(whole, half);
+    return r.concatenate(r.neg(second), first, whole.shape());
+  };
+  return r.add(r.mul(x, cos, "rotated by cos"), r.mul(rotate_half(x), sin, "rotated by sin"), "rotated");
+}
+
+Tensor activation(Forward& f, const std::string& name, Tensor x) {
+  Recorder& r = f.r;
+  if (name == "silu" || name == "swish") return r.silu(std::move(x));
+  if (name == "relu") return r.relu(std::move(x));
+  return r.gelu(std::move(x));
+}
+
+Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation_name, const Tensor& x) {
+  Tensor gate = activation(f, activation_name, apply_linear(f, modules.at(prefix + "gate_proj"), x));
+  Tensor product = f.r.mul(std::move(gate), apply_linear(f, modules.at(prefix + "up_proj"), x), "gated product");
+  return apply_linear(f, modules.at(prefix + "down_proj"), std::move(product));
+}
+
+}  // namespace membill

@@ -1,0 +1,30 @@
+// Modules as programs call them.
+#pragma once
+
+#include "blocks/forward.h"
+
+namespace membill {
+
+// module(x) of a linear or Conv1D with whatever PEFT or bitsandbytes put around it.
+[[nodiscard]] Tensor apply_linear(Forward& f, Module& module, Tensor x);
+// The embedding lookup of `ids`.
+[[nodiscard]] Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids);
+
+// Llama's RMSNorm: fp32 inside, weight times the normalised tensor in the input's type.
+// transformers 5.24 models/llama/modeling_llama.py LlamaRMSNorm.
+[[nodiscard]] Tensor llama_rms_norm(Forward& f, Module& module, Tensor x);
+
+// cos and sin of rotary positions, one row of the model's own head dimension: LlamaRotaryEmbedding.
+struct RotaryTables {
+  Tensor cos, sin;
+};
+[[nodiscard]] RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type);
+// x·cos + rotate_half(x)·sin. x: rows of heads, width the rotated dimension.
+[[nodiscard]] Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin);
+
+// The gated MLP of llama: down(act(gate(x)) * up(x)). Module names with their prefix.
+[[nodiscard]] Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation, const Tensor& x);
+// ACT2FN[name](x): silu, gelu, gelu_new (Python), relu ...
+[[nodiscard]] Tensor activation(Forward& f, const std::string& name, Tensor x);
+
+}  // namespace membill

@@ -1,0 +1,36 @@
+#include "blocks/loss.h"
+
+namespace membill {
+namespace {
+
+// nll_loss_forward and its gradient, a zero-filled tensor as large as the log-probabilities.
+Tensor nll_loss(Forward& f, const Tensor& log_probabilities, const Tensor& targets) {
+  Recorder& r = f.r;
+  const bool node = r.needs_node({&log_probabilities});
+  Tensor kept = node ? r.saved(log_probabilities) : Tensor(), kept_targets = node ? r.saved(targets) : Tensor();
+  const Shape scalar{Size(1), Size(1)};
+  Tensor loss = r.empty(scalar, DType::fp32, "loss");
+  Tensor total_weight = r.empty(scalar, DType::fp32, "loss weight");
+  if (!node) return loss;
+  Tensor kept_weight = r.saved(total_weight);
+  r.record({&loss}, {r.edge(log_probabilities)},
+           [kept, kept_targets, kept_weight, shape = log_probabilities.shape(), type = log_probabilities.dtype()](Recorder& rec, Gradients&) {
+             return Gradients{rec.empty(shape, type, "gradient of the log-probabilities")};
+           });
+  return loss;
+}
+
+}  // namespace
+
+Tensor causal_lm_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  const Size& V = f.dims.V;
+  r.set_items(f.items.loss_upcast);
+  const Tensor flat = r.view(r.cast(logits, DType::fp32), {f.dims.N, V});
+  r.set_items(f.items.loss_probabilities);
+  const Tensor padded = r.empty({f.dims.N + f.dims.b, Size(1)}, labels.dtype(), "padded labels");
+  const Tensor shifted = r.empty({f.dims.N, Size(1)}, labels.dtype(), "shifted labels");
+  return nll_loss(f, r.log_softmax(flat), shifted);
+}
+
+}  // namespace membill

@@ -1,0 +1,101 @@
+#include "catalog/plan_fields/words.h"
+#include "estimate/checks.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+bool trains_base(Method method) { return method == Method::full || method == Method::freeze; }
+
+std::string name_of(const auto& words, auto value) { return std::string(word_of(words, value)); }
+
+// Whether `text` is a whole number of at least 1, or not given.
+bool is_rank(const std::map<std::string, std::string>& arguments) {
+  const auto found = arguments.find("rank");
+  if (found == arguments.end()) return true;
+  std::int64_t rank = 0;
+  std::string why;
+  return parse_count(found->second, rank, why) && rank >= 1;
+}
+
+}  // namespace
+
+const LayerKind* first_layer(const ModelSpec& model) {
+  const LayerKind* first = nullptr;
+  for (const Section& section : model.sections) {
+    if (section.layer_kinds.empty() || section.kinds.empty()) continue;
+    if (section.name == "decoder" || section.name == "layers") return &section.kinds.front();
+    if (first == nullptr) first = &section.kinds.front();
+  }
+  return first;
+}
+
+void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const WeightFormatRow& format = weight_format(plan.weights);
+  const RegimeRow& row = regime(plan.precision);
+  const std::string format_name(format.name);
+  if (plan.stage != Stage::inference && trains_base(plan.method) && !format.trainable) {
+    problems.add({"", "weights", format_name + " weights cannot be trained by method " + name_of(kMethodWords, plan.method),
+                  "method lora, or weights bf16"});
+  }
+  if (!format.quantized && row.storage && *row.storage != plan.weights) {
+    const std::string storage(weight_format(*row.storage).name);
+    problems.add({"", "weights", format_name + " contradicts precision " + std::string(row.name) + ", which stores " + storage,
+                  "weights " + storage});
+  }
+  if (plan.method == Method::freeze && model.dimensions_known && plan.freeze.trainable_layers > model.layers) {
+    problems.add({"", "freeze.trainable_layers",
+                  std::to_string(plan.freeze.trainable_layers) + " exceeds the model's " + std::to_string(model.layers) + " layers",
+                  ""});
+  }
+  if (!model.dimensions_known && plan.method != Method::full) {
+    problems.add({"", "method", name_of(kMethodWords, plan.method) + " needs a model whose modules are known",
+                  "a config.json, or --hidden and --layers"});
+  }
+  if (model.dimensions_known && (model.layers < 1 || model.hidden < 1)) {
+    problems.add({"", "model", "has no layers", ""});
+  }
+}
+
+void check_optimizer(const TrainingPlan& plan, Problems& problems) {
+  const OptimizerRow* row = find_optimizer(plan.optimizer);
+  if (row == nullptr) {
+    problems.add({"", "optimizer", "has the unknown value " + quoted(plan.optimizer), "see membill optimizers"});
+    return;
+  }
+  const std::string name(row->name);
+  if (plan.optimizer_impl == OptimizerImpl::fused && row->has_foreach && !row->has_fused) {
+    problems.add({"", "optimizer_impl", name + " has no fused implementation", "foreach or loop"});
+  }
+  if (row->default_rank > 0 && !is_rank(plan.optimizer_args)) {
+    problems.add({"", "optimizer_args.rank", "needs a whole number, 1 or more, not " + quoted(plan.optimizer_args.at("rank")), ""});
+  }
+  const bool in_backward = plan.optimizer_in_backward || row->gradients == GradientLife::one_tensor;
+  if (in_backward && plan.accumulate > 1) {
+    const std::string who = plan.optimizer_in_backward ? "optimizer_in_backward" : "optimizer " + name;
+    problems.add({"", "accumulate", who + " updates after every micro-batch, nothing can accumulate", "accumulate 1"});
+  }
+  if (plan.optimizer_in_backward && plan.clip) {
+    problems.add({"", "clip", "needs all gradients at once, optimizer_in_backward frees each", "clip false"});
+  }
+}
+
+void check_kernels(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
+  const RegimeRow& row = regime(plan.precision);
+  if (plan.attention == AttentionKernel::flash && row.compute == DType::fp32) {
+    problems.add({"", "attention", "flash has no fp32 kernel", "sdpa, or precision amp-bf16"});
+  }
+  const LayerKind* layer = first_layer(model);
+  if (plan.attention == AttentionKernel::mem_efficient && row.compute != DType::fp32 && layer != nullptr &&
+      layer->attention.head_dim % 8 != 0) {
+    problems.add({"", "attention",
+                  "mem-efficient in 16-bit needs a head size that is a multiple of 8, not " +
+                      std::to_string(layer->attention.head_dim),
+                  "flash or sdpa"});
+  }
+  if (plan.precision == Precision::fp8 && hardware.gpu && hardware.gpu->fp8 && !*hardware.gpu->fp8) {
+    problems.add({"", "precision", "fp8 needs a card with fp8 units, " + hardware.gpu->name + " has none", "amp-bf16"});
+  }
+}
+
+}  // namespace membill

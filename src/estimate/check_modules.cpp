@@ -1,0 +1,102 @@
+#include <algorithm>
+
+#include "base/text.h"
+#include "estimate/checks.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+bool is_adapter_method(Method method) {
+  return method == Method::lora || method == Method::dora || method == Method::adalora || method == Method::vera ||
+         method == Method::ia3;
+}
+
+struct Module {
+  std::string name;
+  ModuleKind kind;
+};
+
+// The modules that own a parameter, a stack's layers once.
+std::vector<Module> modules_of(const ModelSpec& model) {
+  std::vector<Module> modules;
+  for (const Section& section : model.sections) {
+    for (const LayerKind& kind : section.kinds) {
+      for (const TensorSpec& tensor : kind.tensors) {
+        if (!tensor.buffer) modules.push_back({tensor.module_name(), tensor.module});
+      }
+    }
+  }
+  return modules;
+}
+
+// PEFT's rule for a list of names: the whole name, or its last parts.
+bool ends_with_name(std::string_view module, std::string_view name) {
+  if (module == name) return true;
+  return module.size() > name.size() && module.substr(module.size() - name.size()) == name &&
+         module[module.size() - name.size() - 1] == '.';
+}
+
+std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
+
+// A name with a character that no module name has is a pattern.
+bool is_pattern(std::string_view name) { return name.find_first_of("*+?[](){}|^$\\") != std::string_view::npos; }
+
+bool has_adapter_form(ModuleKind kind) {
+  return kind == ModuleKind::linear || kind == ModuleKind::conv1d || kind == ModuleKind::embedding;
+}
+
+std::string nearest_module(const std::vector<Module>& modules, std::string_view name, bool adapters_only) {
+  std::vector<std::string_view> words;
+  for (const Module& module : modules) {
+    const std::string_view word = last_part(module.name);
+    if (adapters_only && !has_adapter_form(module.kind)) continue;
+    if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
+  }
+  const std::string_view nearest = nearest_word(name, words);
+  if (!nearest.empty()) return std::string(nearest);
+  return "one of " + join({words.begin(), words.end()}, ", ");
+}
+
+void check_target(const std::vector<Module>& modules, const std::string& target, Problems& problems) {
+  if (target == "all-linear" || is_pattern(target)) return;
+  bool found = false;
+  for (const Module& module : modules) {
+    if (!ends_with_name(module.name, target)) continue;
+    if (has_adapter_form(module.kind)) return;
+    found = true;
+  }
+  problems.add({"", "adapter.targets",
+                quoted(target) + (found ? " is no module that can have an adapter" : " is no module of the model"),
+                nearest_module(modules, target, true)});
+}
+
+// Every part between dots of a module's name may be meant ("lm_head", "mlp").
+void check_names(const std::vector<Module>& modules, const std::vector<std::string>& names, const char* key,
+                 Problems& problems) {
+  for (const std::string& name : names) {
+    if (is_pattern(name)) continue;
+    const bool found = std::any_of(modules.begin(), modules.end(), [&](const Module& module) {
+      return ("." + module.name + ".").find("." + name + ".") != std::string::npos;
+    });
+    if (!found) problems.add({"", key, quoted(name) + " is no module of the model", nearest_module(modules, name, false)});
+  }
+}
+
+}  // namespace
+
+void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  if (model.sections.empty()) return;
+  const std::vector<Module> modules = modules_of(model);
+  if (plan.method == Method::freeze) {
+    check_names(modules, plan.freeze.trainable_modules, "freeze.trainable_modules", problems);
+  }
+  if (!is_adapter_method(plan.method)) return;
+  for (const std::string& target : plan.adapter.targets) check_target(modules, target, problems);
+  if (plan.adapter.targets.empty() && default_lora_targets(model.model_type).empty()) {
+    problems.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type), "all-linear"});
+  }
+  check_names(modules, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);
+}
+
+}  // namespace membill

@@ -1,0 +1,134 @@
+#include "catalog/plan_fields/words.h"
+#include "estimate/checks.h"
+
+namespace membill {
+namespace {
+
+bool is_fsdp(Engine engine) { return engine == Engine::fsdp || engine == Engine::fsdp2; }
+
+void needs_engine(const TrainingPlan& plan, const char* key, const std::string& what, const char* engines, Problems& problems) {
+  problems.add({"", key, what + " needs another engine than " + std::string(word_of(kEngineWords, plan.engine)),
+                std::string("engine ") + engines});
+}
+
+// `whole` must be a multiple of `degree`.
+void divides(std::int64_t degree, std::int64_t whole, const char* key, const std::string& what, Problems& problems) {
+  if (degree < 1 || whole < 1 || whole % degree == 0) return;
+  problems.add({"", key, std::to_string(degree) + " does not divide the " + std::to_string(whole) + " " + what, ""});
+}
+
+const MoeShape* first_moe(const ModelSpec& model) {
+  for (const Section& section : model.sections) {
+    for (const LayerKind& kind : section.kinds) {
+      if (kind.moe) return &*kind.moe;
+    }
+  }
+  return nullptr;
+}
+
+void check_tensor_parallel(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
+  if (p.sp && p.tp == 1) problems.add({"", "parallel.sp", "sequence parallelism needs tensor parallelism", "parallel.tp 2"});
+  if (const LayerKind* layer = first_layer(model)) {
+    divides(p.tp, layer->attention.heads, "parallel.tp", "attention heads", problems);
+    divides(p.tp, layer->attention.kv_heads, "parallel.tp", "key and value heads", problems);
+    divides(p.tp, layer->mlp.intermediate, "parallel.tp", "columns of the MLP", problems);
+    divides(p.ulysses, layer->attention.heads, "parallel.ulysses", "attention heads", problems);
+  }
+}
+
+void check_pipeline(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
+  if (p.virtual_pp > 1 && p.pp == 1) {
+    problems.add({"", "parallel.virtual_pp", "needs a pipeline of two stages or more", "parallel.pp 2"});
+  }
+  if (p.pp >= 1 && model.layers >= 1 && model.layers % p.pp != 0) {
+    divides(p.pp, model.layers, "parallel.pp", "layers", problems);
+  } else if (p.pp >= 1 && p.virtual_pp > 1) {
+    divides(p.virtual_pp, model.layers / p.pp, "parallel.virtual_pp", "layers of a stage", problems);
+  }
+}
+
+void check_experts(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
+  if (p.ep == 1 && p.expert_tp == 1) return;
+  const MoeShape* moe = first_moe(model);
+  if (moe == nullptr) {
+    if (p.ep > 1) problems.add({"", "parallel.ep", "the model has no experts", "parallel.ep 1"});
+    if (p.expert_tp > 1) problems.add({"", "parallel.expert_tp", "the model has no experts", "parallel.expert_tp 1"});
+    return;
+  }
+  divides(p.ep, moe->experts, "parallel.ep", "experts", problems);
+  divides(p.expert_tp, moe->intermediate, "parallel.expert_tp", "columns of an expert", problems);
+}
+
+// Cards of one replica of the model, or 0 when they exceed any job.
+std::int64_t replica_cards(const ParallelPlan& p) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  std::int64_t cards = 1;
+  for (const std::int64_t degree : {p.tp, p.pp, p.cp, p.ulysses}) {
+    if (degree < 1) return 1;
+    if (cards > kMost / degree) return 0;
+    cards *= degree;
+  }
+  return cards;
+}
+
+void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
+  const std::int64_t count = hardware.count;
+  if (count < 1) problems.add({"", "hardware.count", "must be at least 1, not " + std::to_string(count), ""});
+  if (hardware.nodes < 1) problems.add({"", "hardware.nodes", "must be at least 1, not " + std::to_string(hardware.nodes), ""});
+  if (hardware.others_use < Bytes(0)) problems.add({"", "hardware.others_use", "must not be negative", ""});
+  if (count < 1 || hardware.nodes < 1) return;
+  divides(hardware.nodes, count, "hardware.nodes", count == 1 ? "card" : "cards", problems);
+  const std::int64_t replica = replica_cards(plan.parallel);
+  if (replica == 0 || count % replica != 0) {
+    problems.add({"", "hardware.count",
+                  std::to_string(count) + (count == 1 ? " card is" : " cards are") + " no multiple of tp x pp x cp x ulysses" +
+                      (replica == 0 ? "" : ", " + std::to_string(replica)),
+                  ""});
+  } else if (plan.sharding.shard_group && *plan.sharding.shard_group >= 1) {
+    divides(*plan.sharding.shard_group, count / replica, "sharding.shard_group", "data-parallel cards", problems);
+  }
+  if (plan.engine == Engine::torch && count > 1 && replica == 1) {
+    problems.add({"", "hardware.count", "engine torch runs on one card, not " + std::to_string(count), "engine ddp"});
+  }
+}
+
+}  // namespace
+
+void check_sharding(const TrainingPlan& plan, Problems& problems) {
+  const ShardingPlan& s = plan.sharding;
+  const bool single = plan.engine == Engine::torch || plan.engine == Engine::ddp;
+  if (s.zero > 0 && plan.engine != Engine::deepspeed && plan.engine != Engine::megatron) {
+    needs_engine(plan, "sharding.zero", "ZeRO", "deepspeed", problems);
+  } else if (s.zero > 1 && plan.engine == Engine::megatron) {
+    problems.add({"", "sharding.zero", "Megatron shards the optimizer only", "sharding.zero 1"});
+  }
+  if (s.fsdp != "none" && !is_fsdp(plan.engine)) needs_engine(plan, "sharding.fsdp", s.fsdp, "fsdp", problems);
+  if (s.shard_group && s.fsdp != "hybrid_shard") {
+    problems.add({"", "sharding.shard_group", "is for fsdp hybrid_shard only", "sharding.fsdp hybrid_shard"});
+  }
+  if (s.offload != "none" && single) {
+    needs_engine(plan, "sharding.offload", "offloading " + s.offload, "deepspeed", problems);
+  } else if (s.offload.find("param") != std::string::npos && plan.engine == Engine::deepspeed && s.zero != 3) {
+    problems.add({"", "sharding.offload", "parameters can be offloaded by ZeRO-3 only", "sharding.zero 3"});
+  }
+  const ParallelPlan& p = plan.parallel;
+  if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
+  if (p.pp > 1 && plan.engine != Engine::megatron) needs_engine(plan, "parallel.pp", "a pipeline", "megatron", problems);
+  if (p.cp > 1 && plan.engine != Engine::megatron && plan.engine != Engine::fsdp2) {
+    needs_engine(plan, "parallel.cp", "context parallelism", "megatron", problems);
+  }
+  if (p.ulysses > 1 && single) needs_engine(plan, "parallel.ulysses", "Ulysses", "deepspeed", problems);
+  if (p.ep > 1 && single) needs_engine(plan, "parallel.ep", "expert parallelism", "megatron", problems);
+}
+
+void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
+  const ParallelPlan& p = plan.parallel;
+  check_tensor_parallel(model, p, problems);
+  check_pipeline(model, p, problems);
+  check_experts(model, p, problems);
+  if (p.cp > 1) divides(2 * p.cp, plan.seq, "parallel.cp", "tokens of a sequence into two chunks a card", problems);
+  if (p.ulysses > 1) divides(p.ulysses, plan.seq, "parallel.ulysses", "tokens of a sequence", problems);
+  check_cards(plan, hardware, problems);
+}
+
+}  // namespace membill

@@ -1,0 +1,199 @@
+#include "estimate/parameters.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string_view>
+
+#include "estimate/layer_units.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+// Dimensions of a weight in the symbols of the formulas, where a symbol has that value; else the number.
+class DimensionNames {
+ public:
+  DimensionNames(const SymbolTable& symbols, const Dims& dims, const KindDims& kind) : symbols_(symbols), dims_(dims), kind_(kind) {}
+
+  [[nodiscard]] Shape shape(const TensorSpec& spec) const {
+    if (spec.shape.size() == 1) return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f}), Size(1)};
+    if (spec.shape.size() != 2) return {Size(spec.elements()), Size(1)};
+    const Size heads = kind_.a * kind_.d, groups = kind_.k * kind_.d;
+    switch (spec.role) {
+      case TensorRole::embedding:
+      case TensorRole::head: return {name(spec.shape[0], {dims_.V}), name(spec.shape[1], {dims_.h})};
+      case TensorRole::attention:
+        if (spec.split == SplitAxis::row) return {name(spec.shape[0], {dims_.h}), name(spec.shape[1], {heads, dims_.h})};
+        return {name(spec.shape[0], {heads, groups, heads + Size(2) * groups}), name(spec.shape[1], {dims_.h})};
+      default: break;
+    }
+    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts, dims_.h};
+    return {name(spec.shape[0], mlp), name(spec.shape[1], mlp)};
+  }
+
+ private:
+  [[nodiscard]] Size name(std::int64_t value, const std::vector<Size>& candidates) const {
+    for (const Size& candidate : candidates)
+      if (!candidate.is_zero() && symbols_.evaluate(candidate) == value) return candidate;
+    return value;
+  }
+
+  const SymbolTable& symbols_;
+  const Dims& dims_;
+  const KindDims& kind_;
+};
+
+bool ends_with(std::string_view text, std::string_view end) {
+  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+// "model.layers.*.self_attn.q_proj.weight" -> "self_attn.q_proj"; outside of layers the whole module name.
+std::string local_name(const TensorSpec& spec) {
+  std::string name = spec.module == ModuleKind::parameter && !ends_with(spec.name, ".weight") && !ends_with(spec.name, ".bias")
+                         ? spec.name
+                         : spec.module_name();
+  const std::size_t star = name.find("*.");
+  return star == std::string::npos ? name : name.substr(star + 2);
+}
+
+class Builder {
+ public:
+  Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
+      : r_(recorder), model_(model), plan_(plan), dims_(dims), expand_(expand), weights_(recorder.writer().item("weights.base")),
+        buffers_(recorder.writer().item("weights.buffers")) {}
+
+  JobModules run() {
+    for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
+    return std::move(job_);
+  }
+
+ private:
+  void add_section(std::size_t index) {
+    const Section& section = model_.sections[index];
+    if (section.layer_kinds.empty()) {
+      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1, plan_.method == Method::full);
+      return;
+    }
+    std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());
+    for (std::size_t layer = 0; layer < alike.size(); ++layer)
+      alike[layer] = alike[layer] * 2 + (trains(section, static_cast<std::int64_t>(layer)) ? 1 : 0);
+    for (const LayerRun& run : find_runs(alike, expand_)) add_run(index, run);
+  }
+
+  [[nodiscard]] bool trains(const Section& section, std::int64_t layer) const {
+    if (plan_.method == Method::freeze) return layer >= section.repeats() - plan_.freeze.trainable_layers;
+    return plan_.method == Method::full;
+  }
+
+  void add_run(std::size_t index, const LayerRun& run) {
+    const Section& section = model_.sections[index];
+    const int simulated = static_cast<int>(std::min<std::int64_t>(run.count, 3));
+    const bool whole = run.length == 1 && run.count == model_.layers;
+    const Size turns = whole ? dims_.L - Size(2) : Size(run.count - 2);
+    const int first = r_.writer().add_run(run.count, simulated, simulated == 3 ? turns : Size(1));
+    for (int i = 0; i < simulated; ++i) {
+      UnitModules unit;
+      unit.unit = first + i;
+      unit.section = index;
+      const std::int64_t place = i < 2 ? i : run.count - 1;
+      const std::int64_t stands_for = simulated == 3 && i == 1 ? run.count - 2 : 1;
+      r_.writer().enter(unit.unit, true);
+      for (std::int64_t layer = run.first + place * run.length; layer < run.first + (place + 1) * run.length; ++layer) {
+        const std::int32_t kind = section.layer_kinds[static_cast<std::size_t>(layer)];
+        unit.kinds.push_back(kind);
+        unit.layers.emplace_back();
+        add_tensors(unit.layers.back(), section.kinds[static_cast<std::size_t>(kind)], dims_.kinds[index][static_cast<std::size_t>(kind)],
+                    unit.unit, stands_for, trains(section, layer));
+      }
+      r_.writer().leave();
+      job_.model.units.push_back(std::move(unit));
+    }
+  }
+
+  void add_tensors(Modules& modules, const LayerKind& kind, const KindDims& kind_dims, int unit, std::int64_t stands_for, bool trained) {
+    const DimensionNames names(r_.symbols(), dims_, kind_dims);
+    for (const TensorSpec& spec : kind.tensors) {
+      if (spec.buffer) {
+        job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
+        continue;
+      }
+      const std::string name = local_name(spec);
+      Module* module = modules.find(name);
+      if (module == nullptr) {
+        module = &modules.add(name);
+        module->kind = spec.module;
+        module->role = spec.role;
+      }
+      Parameter* parameter = &module->weight;
+      if (ends_with(spec.name, ".bias") && spec.module != ModuleKind::parameter) {
+        module->bias = std::make_unique<Parameter>();
+        parameter = module->bias.get();
+      }
+      fill(*parameter, names.shape(spec), base_dtype(plan_), weights_, spec, unit, trained);
+      if (trained) {
+        job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
+        job_.trainable_elements += spec.elements() * stands_for;
+      }
+    }
+  }
+
+  void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit, bool trained) {
+    parameter.value = r_.empty(shape, dtype, label(spec), item);
+    parameter.unit = unit;
+    parameter.trainable = trained;
+    parameter.label = label(spec);
+    if (!trained) return;
+    parameter.value.body().requires_grad = true;
+    parameter.value.body().leaf = &parameter;
+  }
+
+  static const char* label(const TensorSpec& spec) {
+    switch (spec.role) {
+      case TensorRole::embedding: return "embedding";
+      case TensorRole::position: return "positions";
+      case TensorRole::attention: return "attention projection";
+      case TensorRole::mlp: return "MLP projection";
+      case TensorRole::expert: return "expert";
+      case TensorRole::router: return "router";
+      case TensorRole::norm: return "norm";
+      case TensorRole::head: return "logits";
+      case TensorRole::adapter: return "adapter";
+      case TensorRole::other: break;
+    }
+    return "weight";
+  }
+
+  Recorder& r_;
+  const ModelSpec& model_;
+  const TrainingPlan& plan_;
+  const Dims& dims_;
+  bool expand_;
+  ItemId weights_, buffers_;
+  JobModules job_;
+};
+
+}  // namespace
+
+DType base_dtype(const TrainingPlan& plan) {
+  switch (plan.weights) {
+    case WeightFormat::fp32: return DType::fp32;
+    case WeightFormat::fp16: return DType::fp16;
+    default: return DType::bf16;
+  }
+}
+
+DType adapter_dtype(const TrainingPlan& plan) {
+  switch (plan.adapter.dtype) {
+    case AdapterDType::bf16: return DType::bf16;
+    case AdapterDType::fp16: return DType::fp16;
+    case AdapterDType::fp32:
+    case AdapterDType::automatic: return DType::fp32;
+  }
+  return DType::fp32;
+}
+
+JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand) {
+  return Builder(recorder, model, plan, dims, expand).run();
+}
+
+}  // namespace membill

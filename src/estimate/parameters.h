@@ -1,0 +1,36 @@
+// The parameters of a job: which exist, in which type, which train; and the modules that hold them.
+#pragma once
+
+#include <vector>
+
+#include "blocks/causal_lm.h"
+#include "membill/model_spec.h"
+#include "membill/training_plan.h"
+#include "program/recorder.h"
+
+namespace membill {
+
+// Type of a parameter of the base model as it is stored.
+[[nodiscard]] DType base_dtype(const TrainingPlan& plan);
+// Type of adapter matrices over such a base.
+[[nodiscard]] DType adapter_dtype(const TrainingPlan& plan);
+
+// A parameter that the optimizer updates.
+struct TrainedParameter {
+  Parameter* parameter = nullptr;
+  TensorRole role = TensorRole::other;
+  Size elements;
+};
+
+struct JobModules {
+  ModelModules model;
+  std::vector<TrainedParameter> trained;  // in model.parameters() order, simulated units only
+  std::vector<Tensor> buffers;
+  std::int64_t trainable_elements = 0;    // of the whole model
+};
+
+// Makes every module of the model, allocating weights, buffers and adapters as loading and PEFT do, and tells `writer` the units.
+// Throws InputError when an adapter target matches nothing.
+[[nodiscard]] JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
+
+}  // namespace membill

@@ -1,0 +1,117 @@
+#include "estimate/simulation.h"
+
+#include "estimate/optimizer_step.h"
+#include "estimate/parameters.h"
+
+namespace membill {
+namespace {
+
+// Bytes of the workspace that cuBLAS takes for each matrix product: torch 2.15 aten/src/ATen/cuda/CublasHandlePool.cpp.
+Size matmul_workspace(const Hardware& hardware) {
+  const bool large = hardware.gpu && hardware.gpu->capability_major && *hardware.gpu->capability_major >= 9;
+  return large ? Size(33554432) : Size(8519680);
+}
+
+std::optional<DType> autocast_type(const TrainingPlan& plan) {
+  const RegimeRow& row = regime(plan.precision);
+  if (!row.autocast) return std::nullopt;
+  return row.compute;
+}
+
+class JobRun {
+ public:
+  JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
+      : model_(model), plan_(plan), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
+    r_.set_matmul_workspace(matmul_workspace(hardware));
+    program_ = find_architecture(model.model_type, plan.implementation);
+  }
+
+  Simulation run() {
+    Simulation result;
+    writer_.moment("build");
+    JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
+    OptimizerRun optimizer(r_, plan_, job.trained);
+    optimizer.construct();
+    step(job, optimizer);
+    writer_.begin_billed_step();
+    step(job, optimizer);
+    result.trace = writer_.finish();
+    result.symbols = std::move(symbols_);
+    result.trainable_parameters = job.trainable_elements;
+    result.activations_known = program_ != nullptr;
+    return result;
+  }
+
+ private:
+  void step(JobModules& job, OptimizerRun& optimizer) {
+    micro_batch(job);
+    if (plan_.accumulate > 1) {
+      writer_.begin_repeat(Size(plan_.accumulate - 1));
+      micro_batch(job);
+      writer_.end_repeat();
+    }
+    writer_.moment("clip");
+    if (plan_.clip) optimizer.clip();
+    writer_.moment("step");
+    optimizer.step();
+    writer_.moment("zero");
+    optimizer.drop_gradients();
+  }
+
+  void micro_batch(JobModules& job) {
+    r_.set_items(items_.embedding);
+    Forward forward{r_, model_, plan_, dims_, items_, base_dtype(plan_), 0, 0};
+    writer_.moment("forward");
+    const Tensor ids = r_.empty({dims_.N, Size(1)}, DType::int64, "token ids");
+    if (program_ == nullptr) return gradients_only(job);
+    const std::optional<DType> autocast = autocast_type(plan_);
+    Tensor outputs, loss;
+    if (autocast) r_.begin_autocast(*autocast);
+    loss = causal_lm_forward(forward, *program_, job.model, ids, plan_.keep_outputs ? &outputs : nullptr);
+    if (autocast) r_.end_autocast();
+    writer_.moment("backward");
+    r_.set_items({items_.loss_logits.backward, items_.loss_logits.backward});
+    if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
+    r_.backward(loss);
+  }
+
+  // Without a block program: gradients appear, activations are unknown.
+  void gradients_only(JobModules& job) {
+    writer_.moment("backward");
+    for (TrainedParameter& trained : job.trained) {
+      Parameter& parameter = *trained.parameter;
+      if (parameter.gradient.defined()) continue;
+      if (parameter.unit != writer_.unit()) {
+        if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
+        if (parameter.unit != TraceWriter::kNoUnit) writer_.enter(parameter.unit, true);
+      }
+      parameter.gradient = r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient", items_.gradients);
+    }
+    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
+  }
+
+  const ModelSpec& model_;
+  const TrainingPlan& plan_;
+  SymbolTable symbols_;
+  TraceWriter writer_;
+  Dims dims_;
+  Recorder r_;
+  Items items_;
+  bool expand_;
+  const Architecture* program_ = nullptr;
+};
+
+}  // namespace
+
+Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
+  if (!expand) {
+    try {
+      return JobRun(model, plan, hardware, false).run();
+    } catch (const NotPeriodic&) {
+      // A layer differs from the one before it: every layer is written out.
+    }
+  }
+  return JobRun(model, plan, hardware, true).run();
+}
+
+}  // namespace membill

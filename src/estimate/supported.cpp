@@ -1,0 +1,108 @@
+#include "estimate/supported.h"
+
+#include <algorithm>
+#include <array>
+
+#include "catalog/plan_fields/words.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+using Plan = TrainingPlan;
+
+// A part of the plan: when it is not billed, the text that names it (empty: it is billed), and what is.
+struct Limit {
+  const char* key;
+  std::string (*unbilled)(const Plan& plan);
+  const char* billed;
+};
+
+template <typename T>
+bool is_one_of(T value, std::initializer_list<T> billed) {
+  return std::find(billed.begin(), billed.end(), value) != billed.end();
+}
+
+std::string unless(bool billed, std::string_view text) { return billed ? std::string() : std::string(text); }
+
+std::string unbilled_optimizer(const Plan& plan) {
+  const OptimizerRow* row = find_optimizer(plan.optimizer);
+  if (row == nullptr) return {};
+  const bool plain = row->gradients == GradientLife::whole_step && !row->matrices_only && !row->on_host;
+  const bool shapes = std::all_of(row->states.begin(), row->states.end(), [](const OptimizerState& state) {
+    return is_one_of(state.shape, {StateShape::full, StateShape::factored_rows_and_columns, StateShape::one_per_tensor});
+  });
+  return unless(plain && shapes, row->name);
+}
+
+std::string unbilled_checkpointing(const Plan& plan) {
+  const CheckpointPlan& c = plan.checkpointing;
+  if (c.mode == Checkpointing::selective) return "selective";
+  if (c.mode == Checkpointing::none) return {};
+  if (c.every > 1) return "every " + std::to_string(c.every) + " layers";
+  if (c.offload) return "offload";
+  return unless(c.method.empty() && !c.layers, "Megatron's method");
+}
+
+constexpr std::array kLimits{
+    Limit{"stage",
+          [](const Plan& p) {
+            return unless(is_one_of(p.stage, {Stage::sft, Stage::pretrain}), word_of(kStageWords, p.stage));
+          },
+          "sft, pretrain"},
+    Limit{"method",
+          [](const Plan& p) {
+            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora}), word_of(kMethodWords, p.method));
+          },
+          "full, freeze, lora, qlora"},
+    Limit{"weights",
+          [](const Plan& p) {
+            return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16, WeightFormat::int8,
+                                                WeightFormat::nf4, WeightFormat::fp4}),
+                          weight_format(p.weights).name);
+          },
+          "fp32, bf16, fp16, int8, nf4, fp4"},
+    Limit{"precision",
+          [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
+          "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
+    Limit{"optimizer", unbilled_optimizer, "adamw, and others with one state or more per parameter"},
+    Limit{"optimizer_in_backward", [](const Plan& p) { return unless(!p.optimizer_in_backward, "true"); }, "false"},
+    Limit{"checkpointing", unbilled_checkpointing, "none, full"},
+    Limit{"attention",
+          [](const Plan& p) {
+            return unless(p.attention != AttentionKernel::fused_softmax, word_of(kAttentionWords, p.attention));
+          },
+          "sdpa, flash, mem-efficient, sdpa-math, eager"},
+    Limit{"loss",
+          [](const Plan& p) {
+            return unless(!p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast}),
+                          p.loss ? word_of(kLossWords, *p.loss) : "");
+          },
+          "null, native, upcast"},
+    Limit{"implementation",
+          [](const Plan& p) {
+            return unless(p.implementation == Implementation::hf, word_of(kImplementationWords, p.implementation));
+          },
+          "hf"},
+    Limit{"engine",
+          [](const Plan& p) { return unless(p.engine == Engine::torch, word_of(kEngineWords, p.engine)); },
+          "torch"},
+    Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
+    Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},
+    Limit{"padding_free", [](const Plan& p) { return unless(!p.padding_free, "true"); }, "false"},
+    Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
+    Limit{"evaluation.batch", [](const Plan& p) { return unless(!p.evaluation_batch, "evaluation"); }, "null"},
+};
+
+}  // namespace
+
+std::vector<Problem> not_billed_yet(const TrainingPlan& plan) {
+  std::vector<Problem> problems;
+  for (const Limit& limit : kLimits) {
+    const std::string what = limit.unbilled(plan);
+    if (!what.empty()) problems.push_back({"", limit.key, what + " is not billed yet", limit.billed});
+  }
+  return problems;
+}
+
+}  // namespace membill
