@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -125,6 +126,7 @@ struct RegimeRow {
   std::string_view summary = {};
   std::vector<std::string_view> aliases = {};  // "bf16-mixed" ...
   DType compute = DType::bf16;                 // of linears and matmuls
+  std::optional<WeightFormat> storage = {};    // the one storage of unquantised weights under it; none: any
   bool autocast = false;                       // ops are cast one by one, weights keep their storage
   bool master = false;                         // an fp32 master copy beside 16-bit weights
   Source source = {};
@@ -172,7 +174,8 @@ struct PlanFieldRow {
 [[nodiscard]] Value flag_value(std::string_view text);
 
 // Applies a `plan` tree (the native job file without model and hardware) onto `plan`. Unknown keys and wrong values are problems
-// that name `file`. The order of the keys does not matter.
+// that name `file`. The order of the keys does not matter. A precision without `weights` beside it sets the storage of an
+// unquantised base where the regime allows one only (pure-bf16: bf16).
 void read_plan(const Value& tree, const std::string& file, TrainingPlan& plan, Problems& problems);
 
 // One setting of the command line: a flag ("--rank") or a dotted key (of --set), and its text.

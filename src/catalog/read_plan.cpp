@@ -81,6 +81,7 @@ class PlanReader {
       const std::string wrong = a.row->read(a.value, plan, hint);
       if (!wrong.empty()) problem(a.key, wrong, hint);
     }
+    follow_precision(plan);
     check_qlora(plan);
     check_fused(plan);
   }
@@ -101,12 +102,20 @@ class PlanReader {
     if (!row.free_map && find(row.key) != nullptr) problem(typed, "is given twice", {});
   }
 
+  // A regime whose weights have one dtype says the storage too, unless the same source says it or the base is quantised.
+  void follow_precision(TrainingPlan& plan) {
+    if (find("precision") == nullptr || find("weights") != nullptr || weight_format(plan.weights).quantized) return;
+    const RegimeRow& row = regime(plan.precision);
+    if (row.storage) plan.weights = *row.storage;
+  }
+
   void check_qlora(const TrainingPlan& plan) {
     const Assignment* method = find("method");
     const Assignment* weights = find("weights");
     if (method == nullptr || weights == nullptr || !method->value.is_string()) return;
     if (to_kebab(method->value.as_string()) != "qlora" || weight_format(plan.weights).quantized) return;
-    problem(weights->key, describe(weights->value) + " contradicts method qlora, whose base is quantised", "nf4, or method lora");
+    problem(weights->key, describe(weights->value) + " contradicts method qlora, whose base is quantised",
+            "nf4, or method lora");
   }
 
   void check_fused(const TrainingPlan& plan) {
@@ -114,7 +123,8 @@ class PlanReader {
     const Assignment* impl = find("optimizer_impl");
     if (optimizer == nullptr || impl == nullptr || !optimizer->value.is_string()) return;
     if (plan.optimizer_impl == OptimizerImpl::fused || !names_fused_optimizer(optimizer->value.as_string())) return;
-    problem(impl->key, describe(impl->value) + " contradicts optimizer " + optimizer->value.as_string(), "fused, or optimizer adamw");
+    problem(impl->key, describe(impl->value) + " contradicts optimizer " + optimizer->value.as_string(),
+            "fused, or optimizer adamw");
   }
 
   const std::string& file_;

@@ -126,7 +126,9 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_tensor_parallel(model, p, problems);
   check_pipeline(model, p, problems);
   check_experts(model, p, problems);
-  if (p.cp > 1) divides(2 * p.cp, plan.seq, "parallel.cp", "tokens of a sequence into two chunks a card", problems);
+  if (p.cp > 1 && plan.seq >= 1 && plan.seq % (2 * p.cp) != 0) {
+    problems.add({"", "parallel.cp", "needs a seq that is a multiple of 2 x cp, " + std::to_string(2 * p.cp), ""});
+  }
   if (p.ulysses > 1) divides(p.ulysses, plan.seq, "parallel.ulysses", "tokens of a sequence", problems);
   check_cards(plan, hardware, problems);
 }
