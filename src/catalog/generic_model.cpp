@@ -97,7 +97,7 @@ bool sizes_are_sane(const GenericModel& given, Problems& problems) {
     const std::optional<std::int64_t>& size;
     std::int64_t most;
   } rows[] = {
-      {"hidden", given.hidden, census::kLargestCount},     {"layers", given.layers, census::kMostLayers},
+      {"hidden", given.hidden, census::kLargestCount},     {"layers", given.layers, census::kMostListed},
       {"heads", given.heads, census::kLargestCount},       {"kv_heads", given.kv_heads, census::kLargestCount},
       {"head_dim", given.head_dim, census::kLargestCount}, {"intermediate", given.intermediate, census::kLargestCount},
       {"vocab", given.vocab, census::kLargestCount}};

@@ -6,8 +6,7 @@ namespace {
 
 std::vector<PlanFieldRow> all_rows() {
   std::vector<PlanFieldRow> rows;
-  for (const auto& group :
-       {method_fields(), optimizer_fields(), step_fields(), sharding_fields(), runtime_fields()}) {
+  for (const auto& group : {method_fields(), optimizer_fields(), step_fields(), sharding_fields(), runtime_fields()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;

@@ -7,7 +7,8 @@ namespace membill {
 namespace {
 
 constexpr std::string_view kNormsAndEnds = "embeddings, norms and an untied head";
-constexpr std::string_view kBnbUse = "the whole matrix in the compute dtype, one at a time, in forward and again in backward";
+constexpr std::string_view kBnbUse =
+    "the whole matrix in the compute dtype, one at a time, in forward and again in backward";
 constexpr const char* kBnbSource =
     "Dettmers et al. 2023 (QLoRA), section 3; bitsandbytes 0.50.2, bytes measured with requested_bytes on torch 2.15.0";
 
@@ -58,7 +59,8 @@ std::vector<WeightFormatRow> bitsandbytes_rows() {
        .scales = "an fp32 scale per output row",
        .whole = kNormsAndEnds,
        .use = "the whole matrix in 16-bit in backward",
-       .source = "Dettmers et al. 2022 (LLM.int8), section 3; bitsandbytes 0.50.2 bitsandbytes/nn/modules.py Int8Params"},
+       .source =
+           "Dettmers et al. 2022 (LLM.int8), section 3; bitsandbytes 0.50.2 bitsandbytes/nn/modules.py Int8Params"},
       {.format = WeightFormat::nf4,
        .name = "nf4",
        .summary = "4-bit NormalFloat of bitsandbytes, blocks of 64 (QLoRA)",
@@ -140,7 +142,8 @@ std::vector<WeightFormatRow> post_training_rows() {
 
 std::vector<WeightFormatRow> all_rows() {
   std::vector<WeightFormatRow> rows = plain_rows();
-  for (const auto& more : {bitsandbytes_rows(), post_training_rows()}) rows.insert(rows.end(), more.begin(), more.end());
+  for (const auto& more : {bitsandbytes_rows(), post_training_rows()})
+    rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }
 

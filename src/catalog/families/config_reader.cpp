@@ -26,6 +26,8 @@ const Value* ConfigReader::find(std::string_view key) const {
   return nullptr;
 }
 
+bool ConfigReader::holds(std::string_view spelling) const { return find_with_value(config_, spelling) != nullptr; }
+
 std::string ConfigReader::written_key(std::string_view key) const {
   for (const Spelling& row : spellings_) {
     if (row.key == key && find_with_value(config_, key) == nullptr && config_.find(row.spelling) != nullptr) {
@@ -86,13 +88,13 @@ std::optional<std::int64_t> ConfigReader::optional_size(std::string_view key) co
   return whole(key, *value, 1, kLargestCount, 1);
 }
 
-std::int64_t ConfigReader::layers(std::string_view key) const {
+std::int64_t ConfigReader::listed(std::string_view key) const {
   const Value* value = find(key);
   if (value == nullptr) {
     problem(key, "is missing");
     return 1;
   }
-  return whole(key, *value, 1, kMostLayers, 1);
+  return whole(key, *value, 1, kMostListed, 1);
 }
 
 bool ConfigReader::flag(std::string_view key, bool fallback) const {

@@ -20,8 +20,8 @@ namespace membill::census {
 
 // Largest count that a config may hold: products of two counts then stay far below 2^63.
 inline constexpr std::int64_t kLargestCount = std::int64_t{1} << 30;
-// Largest number of layers: each is an entry of the census.
-inline constexpr std::int64_t kMostLayers = 100000;
+// Largest number of layers or heads: the census may list each.
+inline constexpr std::int64_t kMostListed = 100000;
 
 class ConfigReader {
  public:
@@ -35,8 +35,8 @@ class ConfigReader {
   // A whole number of at least 0; absent or null: the fallback.
   [[nodiscard]] std::int64_t count_or(std::string_view key, std::int64_t fallback) const;
   [[nodiscard]] std::optional<std::int64_t> optional_size(std::string_view key) const;
-  // The number of layers of a stack: 1 to kMostLayers.
-  [[nodiscard]] std::int64_t layers(std::string_view key) const;
+  // A number of layers or heads, which must be there: 1 to kMostListed.
+  [[nodiscard]] std::int64_t listed(std::string_view key) const;
   [[nodiscard]] bool flag(std::string_view key, bool fallback) const;
   [[nodiscard]] std::optional<double> optional_real(std::string_view key) const;
   [[nodiscard]] double real_or(std::string_view key, double fallback) const;
@@ -47,6 +47,8 @@ class ConfigReader {
   [[nodiscard]] std::vector<std::int64_t> counts(std::string_view key) const;
   // The members of a list of words; empty when absent or null.
   [[nodiscard]] std::vector<std::string> words(std::string_view key) const;
+  // True when the config holds a value under exactly this spelling.
+  [[nodiscard]] bool holds(std::string_view spelling) const;
   // The value under any spelling of `key`, null when absent or null in the file.
   [[nodiscard]] const Value* find(std::string_view key) const;
   // A reader of the map under `key`; of an empty map when there is none.

@@ -11,7 +11,7 @@ ModelSpec read_dimensions(const ConfigReader& config, std::string_view model_typ
   spec.class_name = class_name;
   spec.vocab = config.size("vocab_size");
   spec.hidden = config.size("hidden_size");
-  spec.layers = config.layers("num_hidden_layers");
+  spec.layers = config.listed("num_hidden_layers");
   spec.max_positions = config.count_or("max_position_embeddings", 0);
   spec.tied_embeddings = config.flag("tie_word_embeddings", false);
   spec.stored_dtype = config.word("dtype", config.word("torch_dtype", ""));
@@ -23,7 +23,7 @@ ModelSpec read_dimensions(const ConfigReader& config, std::string_view model_typ
 
 AttentionShape read_attention(const ConfigReader& config, std::int64_t hidden) {
   AttentionShape shape;
-  shape.heads = config.size("num_attention_heads");
+  shape.heads = config.listed("num_attention_heads");
   shape.kv_heads = config.size_or("num_key_value_heads", shape.heads);
   if (const auto given = config.optional_size("head_dim")) {
     shape.head_dim = *given;
@@ -40,6 +40,18 @@ AttentionShape read_attention(const ConfigReader& config, std::int64_t hidden) {
   }
   shape.value_head_dim = shape.head_dim;
   shape.rotary_dim = read_rotary_dim(config, shape.head_dim);
+  shape.dropout = config.dropout("attention_dropout");
+  return shape;
+}
+
+AttentionShape read_plain_attention(const ConfigReader& config, std::int64_t hidden) {
+  AttentionShape shape;
+  shape.heads = shape.kv_heads = config.listed("num_attention_heads");
+  if (hidden % shape.heads != 0) {
+    config.problem("num_attention_heads",
+                   std::to_string(shape.heads) + " heads do not divide a hidden size of " + std::to_string(hidden));
+  }
+  shape.head_dim = shape.value_head_dim = std::max<std::int64_t>(hidden / shape.heads, 1);
   shape.dropout = config.dropout("attention_dropout");
   return shape;
 }
@@ -82,6 +94,10 @@ void separate_attention(TensorList& list, const AttentionShape& shape, std::int6
   list.norm("self_attn.k_norm", shape.qk_norm_full_width ? kv : shape.head_dim);
 }
 
+std::int64_t fused_qkv_width(const AttentionShape& shape) {
+  return checked_mul(checked_add(shape.heads, checked_mul(2, shape.kv_heads)), shape.head_dim);
+}
+
 void gated_mlp(TensorList& list, std::string_view module, const MlpShape& shape, std::int64_t hidden) {
   const std::string start = std::string(module) + ".";
   if (shape.fused_gate_up) {
@@ -110,8 +126,54 @@ void router(TensorList& list, std::string_view module, std::int64_t experts, std
   list.parameter(std::string(module) + ".weight", {experts, hidden}, TensorRole::router);
 }
 
+MoeShape read_moe(const ConfigReader& config, std::string_view width_key) {
+  MoeShape moe;
+  moe.experts = config.size("num_experts");
+  moe.experts_per_token = config.size("num_experts_per_tok");
+  if (moe.experts_per_token > moe.experts) {
+    config.problem("num_experts_per_tok", std::to_string(moe.experts_per_token) +
+                                              " experts a token, but there are only " + std::to_string(moe.experts));
+  }
+  moe.intermediate = config.size(width_key);
+  return moe;
+}
+
+MoeShape read_moe_with_shared(const ConfigReader& config) {
+  MoeShape moe = read_moe(config, "moe_intermediate_size");
+  moe.shared_intermediate = checked_mul(config.count_or("n_shared_experts", 0), moe.intermediate);
+  return moe;
+}
+
+void experts_with_shared(TensorList& list, const MoeShape& moe, const MlpShape& like, std::int64_t hidden,
+                         bool score_buffer) {
+  fused_experts(list, "mlp.experts", moe, hidden);
+  router(list, "mlp.gate", moe.experts, hidden);
+  if (score_buffer) list.buffer("mlp.gate.e_score_correction_bias", {moe.experts});
+  if (moe.shared_intermediate == 0) return;
+  MlpShape shared = like;
+  shared.intermediate = moe.shared_intermediate;
+  gated_mlp(list, "mlp.shared_experts", shared, hidden);
+}
+
 void norms(TensorList& list, std::initializer_list<std::string_view> modules, std::int64_t hidden, bool bias) {
   for (const std::string_view module : modules) list.norm(module, hidden, bias);
+}
+
+void pre_norms(TensorList& list, std::int64_t hidden, bool bias) {
+  norms(list, {"input_layernorm", "post_attention_layernorm"}, hidden, bias);
+}
+
+LayerKind dense_layer(std::int64_t hidden, const AttentionShape& attention, const MlpShape& mlp,
+                      std::initializer_list<std::string_view> norm_modules) {
+  LayerKind kind;
+  kind.attention = attention;
+  kind.mlp = mlp;
+  TensorList list("model.layers.*.");
+  separate_attention(list, attention, hidden);
+  gated_mlp(list, "mlp", mlp, hidden);
+  norms(list, norm_modules, hidden);
+  kind.tensors = list.take();
+  return kind;
 }
 
 std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers,
@@ -127,6 +189,30 @@ std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers
                                  : slides(static_cast<std::int64_t>(i));
   }
   return result;
+}
+
+std::vector<bool> rotating_layers(const ConfigReader& config, std::int64_t layers) {
+  const std::vector<std::int64_t> given = config.counts("no_rope_layers");
+  if (!given.empty() && static_cast<std::int64_t>(given.size()) != layers) {
+    config.problem("no_rope_layers",
+                   "names " + std::to_string(given.size()) + " layers, but the model has " + std::to_string(layers));
+  }
+  const std::int64_t interval = config.size_or("no_rope_layer_interval", 4);
+  std::vector<bool> result(static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = i < given.size() ? given[i] != 0 : (static_cast<std::int64_t>(i) + 1) % interval != 0;
+  }
+  return result;
+}
+
+std::int64_t read_window_pattern(const ConfigReader& config, std::int64_t fallback) {
+  const std::string_view key =
+      config.holds("_sliding_window_pattern") ? "_sliding_window_pattern" : "sliding_window_pattern";
+  const Value* value = config.find(key);
+  if (value != nullptr && value->is_string()) {
+    return std::max<std::int64_t>(static_cast<std::int64_t>(value->as_string().size()), 1);
+  }
+  return config.size_or(key, fallback);
 }
 
 Section stack(std::int64_t layers, int kind_count, const std::function<int(std::int64_t)>& kind_of,
@@ -171,25 +257,54 @@ Section single(std::string name, std::vector<TensorSpec> tensors) {
   return section;
 }
 
-void assemble(ModelSpec& spec, const Frame& frame, Section layers) {
-  TensorList embedding;
-  embedding.embedding(frame.embedding, spec.vocab, spec.hidden);
-  if (frame.embedding_scale) embedding.buffer(std::string(frame.embedding) + ".embed_scale", {});
-  spec.sections.push_back(single("embedding", embedding.take()));
+namespace {
 
-  const std::int64_t rotary_dim = layers.kinds.empty() ? 0 : layers.kinds.front().attention.rotary_dim;
-  spec.sections.push_back(std::move(layers));
+std::int64_t widest_rotation(const Section& layers) {
+  std::int64_t widest = 0;
+  for (const LayerKind& kind : layers.kinds) widest = std::max(widest, kind.attention.rotary_dim);
+  return widest;
+}
 
-  TensorList last;
-  if (!frame.final_norm.empty()) last.norm(frame.final_norm, spec.hidden, frame.final_norm_bias);
-  if (!frame.rotary.empty() && rotary_dim > 0) last.rotary_buffers(frame.rotary, rotary_dim);
-  if (!last.empty()) spec.sections.push_back(single("final", last.take()));
+std::vector<TensorSpec> embedding_part(const ModelSpec& spec, const Frame& frame) {
+  TensorList list;
+  list.embedding(frame.embedding, spec.vocab, spec.hidden);
+  if (frame.embedding_scale) list.buffer(std::string(frame.embedding) + ".embed_scale", {});
+  if (!frame.positions.empty()) list.embedding(frame.positions, spec.max_positions, spec.hidden, TensorRole::position);
+  if (!frame.embedding_norm.empty()) list.norm(frame.embedding_norm, spec.hidden, true);
+  return list.take();
+}
 
-  TensorList head;
+std::vector<TensorSpec> final_part(const ModelSpec& spec, const Frame& frame, std::int64_t rotary_dim) {
+  TensorList list;
+  if (!frame.final_norm.empty()) list.norm(frame.final_norm, spec.hidden, frame.final_norm_bias);
+  if (!frame.rotary.empty() && rotary_dim > 0) {
+    for (const std::string_view name : frame.rotary_names) list.rotary_buffers(frame.rotary, rotary_dim, name);
+  }
+  std::vector<TensorSpec> tensors = list.take();
+  tensors.insert(tensors.end(), frame.last.begin(), frame.last.end());
+  return tensors;
+}
+
+std::vector<TensorSpec> head_part(const ModelSpec& spec, const Frame& frame) {
+  TensorList list;
   if (!spec.tied_embeddings)
-    head.linear(frame.head, spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
-  if (frame.head_bias) head.head_bias(frame.head, spec.vocab);
-  if (!head.empty()) spec.sections.push_back(single("head", head.take()));
+    list.linear(frame.head, spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
+  if (frame.head_bias) list.head_bias(frame.head, spec.vocab);
+  return list.take();
+}
+
+}  // namespace
+
+void assemble(ModelSpec& spec, const Frame& frame, Section layers) {
+  const std::int64_t rotary_dim = widest_rotation(layers);
+  spec.sections.push_back(single("embedding", embedding_part(spec, frame)));
+  spec.sections.push_back(std::move(layers));
+  if (std::vector<TensorSpec> last = final_part(spec, frame, rotary_dim); !last.empty()) {
+    spec.sections.push_back(single("final", std::move(last)));
+  }
+  if (std::vector<TensorSpec> head = head_part(spec, frame); !head.empty()) {
+    spec.sections.push_back(single("head", std::move(head)));
+  }
 }
 
 }  // namespace membill::census

@@ -21,9 +21,14 @@ struct Frame {
   std::string_view final_norm = "model.norm";
   bool final_norm_bias = false;
   std::string_view rotary = "model.rotary_emb";
+  std::vector<std::string_view> rotary_names = {
+      ""};  // prefixes of its tables; one per layer type where types rotate differently
   std::string_view head = "lm_head";
   bool head_bias = false;
-  bool embedding_scale = false;  // gemma: a scalar buffer beside the embedding
+  bool embedding_scale = false;     // gemma: a scalar buffer beside the embedding
+  std::string_view positions = {};  // a learned position table of max_positions rows
+  std::string_view embedding_norm = {};
+  std::vector<TensorSpec> last = {};  // further tensors of the final section
 };
 
 // Vocabulary, width, depth, tying and storage type, under llama's key names (or their spellings).
@@ -32,6 +37,8 @@ struct Frame {
 
 // Heads, K/V heads, head width (derived from the hidden size only when the config does not say), rotated width, dropout.
 [[nodiscard]] AttentionShape read_attention(const ConfigReader& config, std::int64_t hidden);
+// Heads that each have their own K/V and split the hidden size evenly.
+[[nodiscard]] AttentionShape read_plain_attention(const ConfigReader& config, std::int64_t hidden);
 // The share of a head that is rotated, from partial_rotary_factor or rope_parameters; `fallback` when neither says.
 [[nodiscard]] std::int64_t read_rotary_dim(const ConfigReader& config, std::int64_t head_dim, double fallback = 1.0);
 // A gated MLP of intermediate_size.
@@ -42,6 +49,8 @@ struct Frame {
 // self_attn.q_proj, k_proj, v_proj, <output>, and the norms on q and k when the shape has them.
 void separate_attention(TensorList& list, const AttentionShape& shape, std::int64_t hidden,
                         std::string_view output = "o_proj");
+// Width of the matrix that makes q, k and v at once.
+[[nodiscard]] std::int64_t fused_qkv_width(const AttentionShape& shape);
 // <module>.gate_proj, up_proj, down_proj; one gate_up_proj when the shape is fused.
 void gated_mlp(TensorList& list, std::string_view module, const MlpShape& shape, std::int64_t hidden);
 // <module>.<first>, <module>.<second>.
@@ -51,12 +60,32 @@ void plain_mlp(TensorList& list, std::string_view first, std::string_view second
 void fused_experts(TensorList& list, std::string_view module, const MoeShape& shape, std::int64_t hidden);
 // A router without bias: <module>.weight [E, h]. A bare parameter in transformers 5, so no LoRA target.
 void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden);
+// Experts, experts per token, and the width of one expert under `width_key`.
+[[nodiscard]] MoeShape read_moe(const ConfigReader& config, std::string_view width_key);
+// The same with n_shared_experts experts that every token uses, as one MLP.
+[[nodiscard]] MoeShape read_moe_with_shared(const ConfigReader& config);
+// mlp.experts, mlp.gate, mlp.shared_experts of the deepseek shape; `score_buffer`: the router's correction bias. `like` gives the
+// shared MLP's bias.
+void experts_with_shared(TensorList& list, const MoeShape& moe, const MlpShape& like, std::int64_t hidden,
+                         bool score_buffer);
 // Norms of a layer in order, each of the hidden width.
 void norms(TensorList& list, std::initializer_list<std::string_view> modules, std::int64_t hidden, bool bias = false);
+
+// input_layernorm and post_attention_layernorm.
+void pre_norms(TensorList& list, std::int64_t hidden, bool bias = false);
+// Attention, the gated MLP "mlp" and `norms`, in this order, under model.layers.
+[[nodiscard]] LayerKind dense_layer(std::int64_t hidden, const AttentionShape& attention, const MlpShape& mlp,
+                                    std::initializer_list<std::string_view> norm_modules = {
+                                        "input_layernorm", "post_attention_layernorm"});
 
 // True for each layer that attends within a window: from layer_types, else from `slides`. A list of another length is a problem.
 [[nodiscard]] std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers,
                                                const std::function<bool(std::int64_t)>& slides);
+
+// True for each layer that rotates q and k: from no_rope_layers (1 = rotates), else all but every no_rope_layer_interval-th.
+[[nodiscard]] std::vector<bool> rotating_layers(const ConfigReader& config, std::int64_t layers);
+// Layers from one full layer to the next: sliding_window_pattern, a number or one letter a layer; at least 1.
+[[nodiscard]] std::int64_t read_window_pattern(const ConfigReader& config, std::int64_t fallback);
 
 // A stack of `layers` layers of at most `kind_count` kinds: `kind_of` says the kind of a layer, `make` builds a kind. Kinds that no
 // layer has are left out.

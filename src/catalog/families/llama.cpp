@@ -8,15 +8,7 @@ namespace membill::census {
 namespace {
 
 LayerKind llama_layer(std::int64_t hidden, const AttentionShape& attention, const MlpShape& mlp) {
-  LayerKind kind;
-  kind.attention = attention;
-  kind.mlp = mlp;
-  TensorList list("model.layers.*.");
-  separate_attention(list, attention, hidden);
-  gated_mlp(list, "mlp", mlp, hidden);
-  norms(list, {"input_layernorm", "post_attention_layernorm"}, hidden);
-  kind.tensors = list.take();
-  return kind;
+  return dense_layer(hidden, attention, mlp);
 }
 
 // Qwen's layers slide from max_window_layers on, when the file asks for it.

@@ -45,6 +45,14 @@ void TensorList::norm(std::string_view module, std::int64_t width, bool bias) {
   if (bias) bias_of(module, width, TensorRole::norm, ModuleKind::norm, SplitAxis::none);
 }
 
+void TensorList::norm_of_heads(std::string_view module, std::int64_t heads, std::int64_t width) {
+  add(std::string(module) + ".weight", {heads, width}, TensorRole::norm, ModuleKind::norm, SplitAxis::none);
+}
+
+void TensorList::separate_head_norms(std::string_view modules, std::int64_t heads, std::int64_t width) {
+  for (std::int64_t head = 0; head < heads; ++head) norm(std::string(modules) + "." + std::to_string(head), width);
+}
+
 void TensorList::parameter(std::string_view name, std::vector<std::int64_t> shape, TensorRole role, SplitAxis split) {
   add(name, std::move(shape), role, ModuleKind::parameter, split);
 }

@@ -27,6 +27,10 @@ class TensorList {
   void head_bias(std::string_view module, std::int64_t vocab);
   // A norm: weight [width] and, when `bias`, bias [width].
   void norm(std::string_view module, std::int64_t width, bool bias = false);
+  // A norm with a weight for each head: weight [heads, width].
+  void norm_of_heads(std::string_view module, std::int64_t heads, std::int64_t width);
+  // A list of norms, one per head: <modules>.0.weight [width] ...
+  void separate_head_norms(std::string_view modules, std::int64_t heads, std::int64_t width);
   // A bare parameter.
   void parameter(std::string_view name, std::vector<std::int64_t> shape, TensorRole role,
                  SplitAxis split = SplitAxis::none);

@@ -131,7 +131,7 @@ std::string read_texts(const Value& value, std::vector<std::string>& result) {
 std::string read_text_map(const Value& value, const std::vector<std::string_view>& known,
                           std::map<std::string, std::string>& result, std::string& hint) {
   if (!value.is_map()) return "needs a map, not " + describe(value);
-  std::map<std::string, std::string> texts;
+  std::map<std::string, std::string> texts = result;
   for (const auto& [key, entry] : value.entries()) {
     if (key.empty()) return "has an empty key";
     bool allowed = known.empty();
@@ -140,13 +140,15 @@ std::string read_text_map(const Value& value, const std::vector<std::string_view
       hint = nearest_word(key, known);
       return "has the unknown key " + quoted(key);
     }
-    if (entry.is_bool() || entry.is_null()) {
+    if (entry.is_null()) {
+      texts.erase(key);
+    } else if (entry.is_bool()) {
       texts[key] = describe(entry);
     } else if (std::string wrong = read_text(entry, texts[key]); !wrong.empty()) {
       return quoted(key) + " " + wrong;
     }
   }
-  for (auto& [key, text] : texts) result[key] = std::move(text);
+  result = std::move(texts);
   return {};
 }
 

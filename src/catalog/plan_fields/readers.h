@@ -39,7 +39,7 @@ struct RealRange {
 [[nodiscard]] std::string read_texts(const Value& value, std::vector<std::string>& result);
 // One text; numbers are taken as they were written.
 [[nodiscard]] std::string read_text(const Value& value, std::string& result);
-// A map of scalars; keys are set one by one, others stay. `known`: the keys that are allowed, empty = any.
+// A map of scalars; keys are set one by one (null: removed), others stay. `known`: the keys that are allowed, empty = any.
 [[nodiscard]] std::string read_text_map(const Value& value, const std::vector<std::string_view>& known,
                                         std::map<std::string, std::string>& result, std::string& hint);
 // One of `words`, compared as kebab case; `index` receives its place.
