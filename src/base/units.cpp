@@ -58,7 +58,8 @@ bool take_decimal(std::string_view text, Decimal& result, std::string& why) {
 bool digits_to_int(std::string_view digits, std::int64_t& result) {
   std::int64_t n = 0;
   for (const char c : digits) {
-    if (__builtin_mul_overflow(n, std::int64_t{10}, &n) || __builtin_add_overflow(n, std::int64_t{c - '0'}, &n)) return false;
+    if (__builtin_mul_overflow(n, std::int64_t{10}, &n) || __builtin_add_overflow(n, std::int64_t{c - '0'}, &n))
+      return false;
   }
   result = n;
   return true;
@@ -146,7 +147,8 @@ bool parse_bytes(std::string_view text, Bytes& result, std::string& why) {
 
 bool parse_count(std::string_view text, std::int64_t& result, std::string& why) {
   std::string_view rest = text;
-  if (!text.empty() && text.front() == '-' && text.size() > 1 && is_digit(text[1])) return why = "must not be negative", false;
+  if (!text.empty() && text.front() == '-' && text.size() > 1 && is_digit(text[1]))
+    return why = "must not be negative", false;
   const std::string_view digits = take_digits(rest);
   if (digits.empty() || !rest.empty()) return why = "needs a whole number in plain digits", false;
   if (digits.size() > 1 && digits.front() == '0') return why = "must not begin with 0", false;

@@ -35,17 +35,20 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
   const RegimeRow& row = regime(plan.precision);
   const std::string format_name(format.name);
   if (plan.stage != Stage::inference && trains_base(plan.method) && !format.trainable) {
-    problems.add({"", "weights", format_name + " weights cannot be trained by method " + name_of(kMethodWords, plan.method),
+    problems.add({"", "weights",
+                  format_name + " weights cannot be trained by method " + name_of(kMethodWords, plan.method),
                   "method lora, or weights bf16"});
   }
   if (!format.quantized && row.storage && *row.storage != plan.weights) {
     const std::string storage(weight_format(*row.storage).name);
-    problems.add({"", "weights", format_name + " contradicts precision " + std::string(row.name) + ", which stores " + storage,
+    problems.add({"", "weights",
+                  format_name + " contradicts precision " + std::string(row.name) + ", which stores " + storage,
                   "weights " + storage});
   }
   if (plan.method == Method::freeze && model.dimensions_known && plan.freeze.trainable_layers > model.layers) {
     problems.add({"", "freeze.trainable_layers",
-                  std::to_string(plan.freeze.trainable_layers) + " exceeds the model's " + std::to_string(model.layers) + " layers",
+                  std::to_string(plan.freeze.trainable_layers) + " exceeds the model's " +
+                      std::to_string(model.layers) + " layers",
                   ""});
   }
   if (!model.dimensions_known && plan.method != Method::full) {
@@ -68,7 +71,8 @@ void check_optimizer(const TrainingPlan& plan, Problems& problems) {
     problems.add({"", "optimizer_impl", name + " has no fused implementation", "foreach or loop"});
   }
   if (row->default_rank > 0 && !is_rank(plan.optimizer_args)) {
-    problems.add({"", "optimizer_args.rank", "needs a whole number, 1 or more, not " + quoted(plan.optimizer_args.at("rank")), ""});
+    problems.add({"", "optimizer_args.rank",
+                  "needs a whole number, 1 or more, not " + quoted(plan.optimizer_args.at("rank")), ""});
   }
   const bool in_backward = plan.optimizer_in_backward || row->gradients == GradientLife::one_tensor;
   if (in_backward && plan.accumulate > 1) {

@@ -79,7 +79,8 @@ void check_names(const std::vector<Module>& modules, const std::vector<std::stri
     const bool found = std::any_of(modules.begin(), modules.end(), [&](const Module& module) {
       return ("." + module.name + ".").find("." + name + ".") != std::string::npos;
     });
-    if (!found) problems.add({"", key, quoted(name) + " is no module of the model", nearest_module(modules, name, false)});
+    if (!found)
+      problems.add({"", key, quoted(name) + " is no module of the model", nearest_module(modules, name, false)});
   }
 }
 
@@ -94,7 +95,8 @@ void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& p
   if (!is_adapter_method(plan.method)) return;
   for (const std::string& target : plan.adapter.targets) check_target(modules, target, problems);
   if (plan.adapter.targets.empty() && default_lora_targets(model.model_type).empty()) {
-    problems.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type), "all-linear"});
+    problems.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
+                  "all-linear"});
   }
   check_names(modules, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);
 }

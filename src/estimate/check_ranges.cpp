@@ -5,10 +5,12 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kMostTokens = std::int64_t{1} << 40;  // of one micro-batch: far beyond any card, products stay in range
+constexpr std::int64_t kMostTokens = std::int64_t{1}
+                                     << 40;  // of one micro-batch: far beyond any card, products stay in range
 
 void at_least(std::int64_t least, std::int64_t value, const char* key, Problems& problems) {
-  if (value < least) problems.add({"", key, "must be at least " + std::to_string(least) + ", not " + std::to_string(value), ""});
+  if (value < least)
+    problems.add({"", key, "must be at least " + std::to_string(least) + ", not " + std::to_string(value), ""});
 }
 
 void at_least_one_if_given(const std::optional<std::int64_t>& value, const char* key, Problems& problems) {
@@ -51,7 +53,8 @@ void check_ranges(const TrainingPlan& plan, Problems& problems) {
   check_counts(plan, problems);
   fraction(plan.adapter.dropout, "adapter.dropout", problems);
   if (plan.dropout) fraction(*plan.dropout, "dropout", problems);
-  if (!(plan.imbalance >= 1.0) || !std::isfinite(plan.imbalance)) problems.add({"", "imbalance", "must be at least 1", ""});
+  if (!(plan.imbalance >= 1.0) || !std::isfinite(plan.imbalance))
+    problems.add({"", "imbalance", "must be at least 1", ""});
   if (plan.sharding.zero < 0 || plan.sharding.zero > 3) problems.add({"", "sharding.zero", "must be 0, 1, 2 or 3", ""});
   if (plan.batch >= 1 && plan.seq >= 1 && plan.batch > kMostTokens / plan.seq) {
     problems.add({"", "batch", "batch times seq is too large", "2^40 tokens at most"});

@@ -6,7 +6,8 @@ namespace {
 
 bool is_fsdp(Engine engine) { return engine == Engine::fsdp || engine == Engine::fsdp2; }
 
-void needs_engine(const TrainingPlan& plan, const char* key, const std::string& what, const char* engines, Problems& problems) {
+void needs_engine(const TrainingPlan& plan, const char* key, const std::string& what, const char* engines,
+                  Problems& problems) {
   problems.add({"", key, what + " needs another engine than " + std::string(word_of(kEngineWords, plan.engine)),
                 std::string("engine ") + engines});
 }
@@ -27,7 +28,8 @@ const MoeShape* first_moe(const ModelSpec& model) {
 }
 
 void check_tensor_parallel(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
-  if (p.sp && p.tp == 1) problems.add({"", "parallel.sp", "sequence parallelism needs tensor parallelism", "parallel.tp 2"});
+  if (p.sp && p.tp == 1)
+    problems.add({"", "parallel.sp", "sequence parallelism needs tensor parallelism", "parallel.tp 2"});
   if (const LayerKind* layer = first_layer(model)) {
     divides(p.tp, layer->attention.heads, "parallel.tp", "attention heads", problems);
     divides(p.tp, layer->attention.kv_heads, "parallel.tp", "key and value heads", problems);
@@ -74,15 +76,16 @@ std::int64_t replica_cards(const ParallelPlan& p) {
 void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
   const std::int64_t count = hardware.count;
   if (count < 1) problems.add({"", "hardware.count", "must be at least 1, not " + std::to_string(count), ""});
-  if (hardware.nodes < 1) problems.add({"", "hardware.nodes", "must be at least 1, not " + std::to_string(hardware.nodes), ""});
+  if (hardware.nodes < 1)
+    problems.add({"", "hardware.nodes", "must be at least 1, not " + std::to_string(hardware.nodes), ""});
   if (hardware.others_use < Bytes(0)) problems.add({"", "hardware.others_use", "must not be negative", ""});
   if (count < 1 || hardware.nodes < 1) return;
   divides(hardware.nodes, count, "hardware.nodes", count == 1 ? "card" : "cards", problems);
   const std::int64_t replica = replica_cards(plan.parallel);
   if (replica == 0 || count % replica != 0) {
     problems.add({"", "hardware.count",
-                  std::to_string(count) + (count == 1 ? " card is" : " cards are") + " no multiple of tp x pp x cp x ulysses" +
-                      (replica == 0 ? "" : ", " + std::to_string(replica)),
+                  std::to_string(count) + (count == 1 ? " card is" : " cards are") +
+                      " no multiple of tp x pp x cp x ulysses" + (replica == 0 ? "" : ", " + std::to_string(replica)),
                   ""});
   } else if (plan.sharding.shard_group && *plan.sharding.shard_group >= 1) {
     divides(*plan.sharding.shard_group, count / replica, "sharding.shard_group", "data-parallel cards", problems);
@@ -113,7 +116,8 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
   }
   const ParallelPlan& p = plan.parallel;
   if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
-  if (p.pp > 1 && plan.engine != Engine::megatron) needs_engine(plan, "parallel.pp", "a pipeline", "megatron", problems);
+  if (p.pp > 1 && plan.engine != Engine::megatron)
+    needs_engine(plan, "parallel.pp", "a pipeline", "megatron", problems);
   if (p.cp > 1 && plan.engine != Engine::megatron && plan.engine != Engine::fsdp2) {
     needs_engine(plan, "parallel.cp", "context parallelism", "megatron", problems);
   }

@@ -30,7 +30,8 @@ std::string unbilled_optimizer(const Plan& plan) {
   if (row == nullptr) return {};
   const bool plain = row->gradients == GradientLife::whole_step && !row->matrices_only && !row->on_host;
   const bool shapes = std::all_of(row->states.begin(), row->states.end(), [](const OptimizerState& state) {
-    return is_one_of(state.shape, {StateShape::full, StateShape::factored_rows_and_columns, StateShape::one_per_tensor});
+    return is_one_of(state.shape,
+                     {StateShape::full, StateShape::factored_rows_and_columns, StateShape::one_per_tensor});
   });
   return unless(plain && shapes, row->name);
 }
@@ -52,18 +53,18 @@ constexpr std::array kLimits{
           "sft, pretrain"},
     Limit{"method",
           [](const Plan& p) {
-            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora}), word_of(kMethodWords, p.method));
+            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora}),
+                          word_of(kMethodWords, p.method));
           },
           "full, freeze, lora, qlora"},
     Limit{"weights",
           [](const Plan& p) {
-            return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16, WeightFormat::int8,
-                                                WeightFormat::nf4, WeightFormat::fp4}),
+            return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16,
+                                                WeightFormat::int8, WeightFormat::nf4, WeightFormat::fp4}),
                           weight_format(p.weights).name);
           },
           "fp32, bf16, fp16, int8, nf4, fp4"},
-    Limit{"precision",
-          [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
+    Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "adamw, and others with one state or more per parameter"},
     Limit{"optimizer_in_backward", [](const Plan& p) { return unless(!p.optimizer_in_backward, "true"); }, "false"},
@@ -84,8 +85,7 @@ constexpr std::array kLimits{
             return unless(p.implementation == Implementation::hf, word_of(kImplementationWords, p.implementation));
           },
           "hf"},
-    Limit{"engine",
-          [](const Plan& p) { return unless(p.engine == Engine::torch, word_of(kEngineWords, p.engine)); },
+    Limit{"engine", [](const Plan& p) { return unless(p.engine == Engine::torch, word_of(kEngineWords, p.engine)); },
           "torch"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},

@@ -16,7 +16,10 @@ TEST_CASE("a problem is one line of its parts", "[problem]") {
 
 TEST_CASE("a problem cannot command a terminal", "[problem]") {
   CHECK(to_text({"a\nb.yaml", "k\x1b[31m", "has a\ttab", "\x7f"}) == "a?b.yaml: k?[31m: has a?tab (?)");
-  CHECK(to_text({"", "", "\xC2\x9B" "31m caf\xC3\xA9", ""}) == "?31m caf\xC3\xA9");
+  CHECK(to_text({"", "",
+                 "\xC2\x9B"
+                 "31m caf\xC3\xA9",
+                 ""}) == "?31m caf\xC3\xA9");
   CHECK(to_text({"", "", std::string("nul\0byte", 8), ""}) == "nul?byte");
 }
 

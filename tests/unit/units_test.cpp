@@ -20,11 +20,15 @@ static_assert(1_GiB > 1_GB);
 static_assert(Bytes() == 0_B);
 static_assert(2_B + 3_B == 5_B && 2_B - 3_B == Bytes(-1));
 static_assert(ceil_div(0, 4) == 0 && ceil_div(1, 4) == 1 && ceil_div(4, 4) == 1 && ceil_div(5, 4) == 2);
-static_assert(round_up(0, 512) == 0 && round_up(1, 512) == 512 && round_up(512, 512) == 512 && round_up(513, 512) == 1024);
+static_assert(round_up(0, 512) == 0 && round_up(1, 512) == 512 && round_up(512, 512) == 512 &&
+              round_up(513, 512) == 1024);
 static_assert(ceil_div(kLargest, 2) == kLargest / 2 + 1);
-static_assert(bytes_per_element(DType::fp32) == 4 && bytes_per_element(DType::bf16) == 2 && bytes_per_element(DType::fp16) == 2);
-static_assert(bytes_per_element(DType::fp8) == 1 && bytes_per_element(DType::int8) == 1 && bytes_per_element(DType::uint8) == 1);
-static_assert(bytes_per_element(DType::int64) == 8 && bytes_per_element(DType::int32) == 4 && bytes_per_element(DType::boolean) == 1);
+static_assert(bytes_per_element(DType::fp32) == 4 && bytes_per_element(DType::bf16) == 2 &&
+              bytes_per_element(DType::fp16) == 2);
+static_assert(bytes_per_element(DType::fp8) == 1 && bytes_per_element(DType::int8) == 1 &&
+              bytes_per_element(DType::uint8) == 1);
+static_assert(bytes_per_element(DType::int64) == 8 && bytes_per_element(DType::int32) == 4 &&
+              bytes_per_element(DType::boolean) == 1);
 
 // The bytes, or the complaint.
 std::string bytes_of(std::string_view text) {
@@ -103,7 +107,8 @@ TEST_CASE("counts are plain digits", "[units]") {
   CHECK(count_of("9223372036854775808") == "is too large");
   CHECK(count_of("-1") == "must not be negative");
   CHECK(count_of("08") == "must not begin with 0");
-  for (const std::string_view text : {"", "2e8", "1.0", "1_000", "1,000", "+1", " 1", "1 ", "eight", "-", "0x10", "nan"}) {
+  for (const std::string_view text :
+       {"", "2e8", "1.0", "1_000", "1,000", "+1", " 1", "1 ", "eight", "-", "0x10", "nan"}) {
     CHECK(count_of(text) == "needs a whole number in plain digits");
   }
 }

@@ -3,10 +3,10 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kBlock = 256;               // elements per fp32 scale
-constexpr std::int64_t kSmallest8bit = 4096;       // smaller tensors keep fp32 states
-constexpr std::int64_t kSmallestPaged = 100'000;   // smaller tensors stay in the allocator
-constexpr std::int64_t kCodeTable = 1024;          // 256 fp32 codes
+constexpr std::int64_t kBlock = 256;              // elements per fp32 scale
+constexpr std::int64_t kSmallest8bit = 4096;      // smaller tensors keep fp32 states
+constexpr std::int64_t kSmallestPaged = 100'000;  // smaller tensors stay in the allocator
+constexpr std::int64_t kCodeTable = 1024;         // 256 fp32 codes
 constexpr const char* kSource =
     "bitsandbytes 0.50.2 bitsandbytes/optim/optimizer.py; measured with requested_bytes on torch 2.15.0";
 
@@ -55,22 +55,28 @@ OptimizerRow row_32bit(Names names, std::vector<OptimizerState> states, bool pag
 
 std::vector<OptimizerRow> bitsandbytes_optimizers() {
   return {
-      row_8bit({"adamw-8bit", "AdamW of bitsandbytes: two 8-bit moments in blocks of 256",
+      row_8bit({"adamw-8bit",
+                "AdamW of bitsandbytes: two 8-bit moments in blocks of 256",
                 {"adamw_bnb_8bit", "adamw8bit", "adam_8bit", "adam8bit", "bitsandbytes.optim.AdamW8bit"}},
                {kFirst8, kSecond8}, 2),
-      row_8bit({"paged-adamw-8bit", "the same in memory that may leave the card",
+      row_8bit({"paged-adamw-8bit",
+                "the same in memory that may leave the card",
                 {"paged_adamw8bit", "bitsandbytes.optim.PagedAdamW8bit"}},
                {kFirst8, kSecond8}, 2, true),
-      row_32bit({"adamw-bnb-32bit", "AdamW of bitsandbytes: two fp32 moments, also over 16-bit weights",
+      row_32bit({"adamw-bnb-32bit",
+                 "AdamW of bitsandbytes: two fp32 moments, also over 16-bit weights",
                  {"adamw_32bit", "bitsandbytes.optim.AdamW"}},
                 {kFirstMoment32, kSecondMoment32}),
-      row_32bit({"paged-adamw-32bit", "the same in memory that may leave the card",
+      row_32bit({"paged-adamw-32bit",
+                 "the same in memory that may leave the card",
                  {"paged_adamw", "bitsandbytes.optim.PagedAdamW"}},
                 {kFirstMoment32, kSecondMoment32}, true),
       row_8bit({"lion-8bit", "Lion of bitsandbytes: one 8-bit state", {"lion8bit"}}, {kFirst8}, 1),
-      row_8bit({"paged-lion-8bit", "the same in memory that may leave the card", {"paged_lion8bit"}}, {kFirst8}, 1, true),
+      row_8bit({"paged-lion-8bit", "the same in memory that may leave the card", {"paged_lion8bit"}}, {kFirst8}, 1,
+               true),
       row_32bit({"lion-32bit", "Lion of bitsandbytes: one fp32 state", {}}, {kFirstMoment32}),
-      row_32bit({"paged-lion-32bit", "the same in memory that may leave the card", {"paged_lion"}}, {kFirstMoment32}, true),
+      row_32bit({"paged-lion-32bit", "the same in memory that may leave the card", {"paged_lion"}}, {kFirstMoment32},
+                true),
       row_8bit({"ademamix-8bit", "AdEMAMix of bitsandbytes: three 8-bit states", {"ademamix8bit"}},
                {kFirst8, kSlow8, kSecond8}, 2),
       row_8bit({"paged-ademamix-8bit", "the same in memory that may leave the card", {"paged_ademamix8bit"}},

@@ -7,11 +7,12 @@
 
 namespace membill {
 
-[[nodiscard]] std::vector<OptimizerRow> torch_optimizers();         // PyTorch's own, and plain PyTorch code of others
+[[nodiscard]] std::vector<OptimizerRow> torch_optimizers();  // PyTorch's own, and plain PyTorch code of others
 [[nodiscard]] std::vector<OptimizerRow> bitsandbytes_optimizers();
 [[nodiscard]] std::vector<OptimizerRow> torchao_optimizers();
-[[nodiscard]] std::vector<OptimizerRow> low_rank_optimizers();      // GaLore, Q-GaLore, APOLLO
-[[nodiscard]] std::vector<OptimizerRow> structured_optimizers();    // Muon, Shampoo, SOAP, Adam-mini, block-wise and fused ones
+[[nodiscard]] std::vector<OptimizerRow> low_rank_optimizers();  // GaLore, Q-GaLore, APOLLO
+[[nodiscard]] std::vector<OptimizerRow>
+structured_optimizers();  // Muon, Shampoo, SOAP, Adam-mini, block-wise and fused ones
 
 inline constexpr OptimizerState kFirstMoment{"m", "first moment"};
 inline constexpr OptimizerState kSecondMoment{"v", "second moment"};

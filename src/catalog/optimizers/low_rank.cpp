@@ -9,7 +9,8 @@ constexpr const char* kGaloreSource =
 constexpr const char* kApolloSource =
     "Zhu et al. 2024 (APOLLO), algorithm 1; apollo_torch/random_projector.py keeps ortho_matrix; rank 128 as "
     "transformers src/transformers/trainer_optimizer.py";
-constexpr OptimizerState kProjector{"projector", "projection matrix", StateWidth::like_parameter, StateShape::projector};
+constexpr OptimizerState kProjector{"projector", "projection matrix", StateWidth::like_parameter,
+                                    StateShape::projector};
 
 constexpr OptimizerState low_rank(OptimizerState state, StateWidth width = StateWidth::like_parameter) {
   state.width = width;
@@ -52,22 +53,23 @@ std::vector<OptimizerRow> low_rank_optimizers() {
   OptimizerRow galore = projected_row("galore-adamw", "GaLore: AdamW's moments of a projected gradient",
                                       {low_rank(kFirstMoment), low_rank(kSecondMoment), kProjector}, kGaloreSource);
   galore.aliases = {"galore"};
-  const OptimizerRow galore_8bit =
-      in_8bit(projected_row("galore-adamw-8bit", "GaLore with 8-bit moments",
-                            {low_rank(kFirstMoment, k8bit), low_rank(kSecondMoment, k8bit), kProjector}, kGaloreSource));
+  const OptimizerRow galore_8bit = in_8bit(
+      projected_row("galore-adamw-8bit", "GaLore with 8-bit moments",
+                    {low_rank(kFirstMoment, k8bit), low_rank(kSecondMoment, k8bit), kProjector}, kGaloreSource));
   const OptimizerRow galore_adafactor = projected_row(
       "galore-adafactor", "GaLore with Adafactor's factors of the projected gradient",
-      {{"v", "factored second moment", StateWidth::fp32, StateShape::low_rank_factored}, kProjector},
-      kGaloreSource);
-  OptimizerRow q_galore = in_8bit(projected_row(
-      "q-galore-adamw-8bit", "Q-GaLore: 8-bit moments and a 4-bit projection over INT8 weights",
-      {low_rank(kFirstMoment, k8bit), low_rank(kSecondMoment, k8bit),
-       {"projector", "projection matrix", StateWidth::blockwise_4bit, StateShape::projector}},
-      "Zhang et al. 2024 (Q-GaLore), section 3; galore_projector.py: 4 bits in groups of 256"));
+      {{"v", "factored second moment", StateWidth::fp32, StateShape::low_rank_factored}, kProjector}, kGaloreSource);
+  OptimizerRow q_galore =
+      in_8bit(projected_row("q-galore-adamw-8bit", "Q-GaLore: 8-bit moments and a 4-bit projection over INT8 weights",
+                            {low_rank(kFirstMoment, k8bit),
+                             low_rank(kSecondMoment, k8bit),
+                             {"projector", "projection matrix", StateWidth::blockwise_4bit, StateShape::projector}},
+                            "Zhang et al. 2024 (Q-GaLore), section 3; galore_projector.py: 4 bits in groups of 256"));
   q_galore.aliases = {"q_galore"};
   q_galore.gradients = GradientLife::one_tensor;
-  OptimizerRow apollo = projected_row("apollo-adamw", "APOLLO: moments of a randomly projected gradient, channel scaling",
-                                      {low_rank(kFirstMoment), low_rank(kSecondMoment), kProjector}, kApolloSource);
+  OptimizerRow apollo =
+      projected_row("apollo-adamw", "APOLLO: moments of a randomly projected gradient, channel scaling",
+                    {low_rank(kFirstMoment), low_rank(kSecondMoment), kProjector}, kApolloSource);
   apollo.aliases = {"apollo"};
   OptimizerRow apollo_mini = apollo;
   apollo_mini.name = "apollo-mini";
@@ -80,7 +82,8 @@ std::vector<OptimizerRow> low_rank_optimizers() {
       galore_8bit,
       layerwise(galore_8bit, "galore-adamw-8bit-layerwise", "8-bit GaLore that updates inside the backward"),
       galore_adafactor,
-      layerwise(galore_adafactor, "galore-adafactor-layerwise", "GaLore with Adafactor that updates inside the backward"),
+      layerwise(galore_adafactor, "galore-adafactor-layerwise",
+                "GaLore with Adafactor that updates inside the backward"),
       q_galore,
       apollo,
       layerwise(apollo, "apollo-adamw-layerwise", "APOLLO that updates inside the backward"),

@@ -35,7 +35,8 @@ std::vector<OptimizerRow> adam_rows() {
        .summary = "AnyPrecisionAdamW of torchdistx with Hugging Face's defaults: two fp32 moments",
        .states = {kFirstMoment32, kSecondMoment32},
        .loop = StepTemporaries::other,
-       .source = "transformers src/transformers/trainer_optimizer.py: momentum_dtype and variance_dtype float32, no Kahan sum"},
+       .source = "transformers src/transformers/trainer_optimizer.py: momentum_dtype and variance_dtype float32, no "
+                 "Kahan sum"},
       {.name = "stable-adamw",
        .summary = "StableAdamW of torch-optimi: two moments in the parameter's dtype",
        .states = {kFirstMoment, kSecondMoment},
@@ -112,7 +113,8 @@ std::vector<OptimizerRow> factored_rows() {
        .aliases = {"came_pytorch"},
        .states = {kFirstMoment,
                   {"v", "factored second moment", StateWidth::like_parameter, StateShape::factored_rows_and_columns},
-                  {"residual", "factored confidence", StateWidth::like_parameter, StateShape::factored_rows_and_columns}},
+                  {"residual", "factored confidence", StateWidth::like_parameter,
+                   StateShape::factored_rows_and_columns}},
        .loop = StepTemporaries::other,
        .source = "Luo et al. 2023 (CAME), algorithm 2"},
   };

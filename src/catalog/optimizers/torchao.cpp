@@ -3,7 +3,8 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kSmallest = 4096;  // smaller tensors, and those of a broken last block, keep the parameter's dtype
+constexpr std::int64_t kSmallest =
+    4096;  // smaller tensors, and those of a broken last block, keep the parameter's dtype
 constexpr const char* kSource = "pytorch/ao torchao/optim/adam.py, subclass_8bit.py, subclass_4bit.py, subclass_fp8.py";
 
 OptimizerRow torchao_row(std::string_view name, std::string_view summary, std::vector<std::string_view> aliases,

@@ -14,12 +14,13 @@ struct AmbiguousWord {
   std::string_view word;
   std::string_view candidates;
 };
-constexpr std::array kAmbiguousPrecisions{
-    AmbiguousWord{"bf16", "amp-bf16, pure-bf16 or master-bf16"}, AmbiguousWord{"fp16", "amp-fp16, pure-fp16 or master-fp16"},
-    AmbiguousWord{"bfloat16", "amp-bf16, pure-bf16 or master-bf16"},
-    AmbiguousWord{"float16", "amp-fp16, pure-fp16 or master-fp16"}, AmbiguousWord{"amp", "amp-bf16 or amp-fp16"},
-    AmbiguousWord{"mixed", "amp-bf16, amp-fp16, master-bf16 or master-fp16"},
-    AmbiguousWord{"no", "fp32, pure-bf16 or pure-fp16"}};
+constexpr std::array kAmbiguousPrecisions{AmbiguousWord{"bf16", "amp-bf16, pure-bf16 or master-bf16"},
+                                          AmbiguousWord{"fp16", "amp-fp16, pure-fp16 or master-fp16"},
+                                          AmbiguousWord{"bfloat16", "amp-bf16, pure-bf16 or master-bf16"},
+                                          AmbiguousWord{"float16", "amp-fp16, pure-fp16 or master-fp16"},
+                                          AmbiguousWord{"amp", "amp-bf16 or amp-fp16"},
+                                          AmbiguousWord{"mixed", "amp-bf16, amp-fp16, master-bf16 or master-fp16"},
+                                          AmbiguousWord{"no", "fp32, pure-bf16 or pure-fp16"}};
 constexpr std::string_view kFourBit = "nf4, fp4, gptq-int4, awq-int4, hqq-int4 or mxfp4";
 constexpr std::array kAmbiguousFormats{AmbiguousWord{"4bit", kFourBit}, AmbiguousWord{"int4", kFourBit},
                                        AmbiguousWord{"4-bit", kFourBit}, AmbiguousWord{"load-in-4bit", "nf4 or fp4"},
@@ -71,8 +72,10 @@ std::string read_method(const Value& value, Plan& plan, std::string& hint) {
 
 std::string read_weights(const Value& value, Plan& plan, std::string& hint) {
   if (value.is_string()) {
-    if (const WeightFormatRow* row = find_weight_format(value.as_string())) return plan.weights = row->format, std::string();
-    if (is_ambiguous(kAmbiguousFormats, value.as_string(), hint)) return quoted(value.as_string()) + " may mean several formats";
+    if (const WeightFormatRow* row = find_weight_format(value.as_string()))
+      return plan.weights = row->format, std::string();
+    if (is_ambiguous(kAmbiguousFormats, value.as_string(), hint))
+      return quoted(value.as_string()) + " may mean several formats";
   }
   std::size_t index = 0;
   return read_word(value, names_in(weight_formats()), index, hint);
@@ -118,15 +121,17 @@ std::vector<PlanFieldRow> adapter_fields() {
       count_row<1, kLargestCount, kAdapter, &AdapterPlan::rank>({"adapter.rank", "--rank", "rank of the adapters"}),
       count_row<1, kLargestCount, kAdapter, &AdapterPlan::alpha>(
           {"adapter.alpha", "--alpha", "scale of the adapters (no effect on memory)"}),
-      make_row({"adapter.targets", "--targets", "modules that get an adapter: names, or all-linear; none: PEFT's default"},
-               "names", read_targets, write_field<kAdapter, &AdapterPlan::targets>),
+      make_row(
+          {"adapter.targets", "--targets", "modules that get an adapter: names, or all-linear; none: PEFT's default"},
+          "names", read_targets, write_field<kAdapter, &AdapterPlan::targets>),
       real_row<kDropout, kAdapter, &AdapterPlan::dropout>(
           {"adapter.dropout", "--lora-dropout", "dropout before the adapters"}),
       word_row<kAdapterDTypeWords, kAdapter, &AdapterPlan::dtype>(
           {"adapter.dtype", "--adapter-dtype", "dtype of the adapters; auto: fp32 over 16-bit and quantised bases"}),
       texts_row<kAdapter, &AdapterPlan::modules_to_save>(
           {"adapter.modules_to_save", "--modules-to-save", "modules that train whole, as copies"}),
-      bool_row<kAdapter, &AdapterPlan::rslora>({"adapter.rslora", "--rslora", "rank-stabilised scale (no effect on memory)"}),
+      bool_row<kAdapter, &AdapterPlan::rslora>(
+          {"adapter.rslora", "--rslora", "rank-stabilised scale (no effect on memory)"}),
       count_row<1, kLargestCount, kAdapter, &AdapterPlan::init_rank>(
           {"adapter.init_rank", "--init-rank", "AdaLoRA's first rank"}),
       count_row<1, kLargestCount, kAdapter, &AdapterPlan::virtual_tokens>(

@@ -7,7 +7,8 @@ namespace {
 using Plan = TrainingPlan;
 
 std::string read_optimizer(const Value& value, Plan& plan, std::string& hint) {
-  if (!value.is_string()) return hint = "see membill optimizers", "needs the name of an optimizer, not " + describe(value);
+  if (!value.is_string())
+    return hint = "see membill optimizers", "needs the name of an optimizer, not " + describe(value);
   const OptimizerRow* row = find_optimizer(value.as_string());
   if (row == nullptr) {
     std::vector<std::string_view> words;
@@ -30,7 +31,9 @@ std::string read_optimizer(const Value& value, Plan& plan, std::string& hint) {
 std::vector<PlanFieldRow> optimizer_fields() {
   PlanFieldRow arguments = make_row(
       {"optimizer_args", "", "further arguments of the optimizer: rank, update_proj_gap"}, "a map",
-      [](const Value& value, Plan& plan, std::string& hint) { return read_text_map(value, {}, plan.optimizer_args, hint); },
+      [](const Value& value, Plan& plan, std::string& hint) {
+        return read_text_map(value, {}, plan.optimizer_args, hint);
+      },
       write_field<&Plan::optimizer_args>);
   arguments.free_map = true;
   return {
@@ -39,8 +42,8 @@ std::vector<PlanFieldRow> optimizer_fields() {
       word_row<kOptimizerImplWords, &Plan::optimizer_impl>(
           {"optimizer_impl", "--optimizer-impl", "how PyTorch runs the step"}),
       std::move(arguments),
-      bool_row<&Plan::optimizer_in_backward>(
-          {"optimizer_in_backward", "--optimizer-in-backward", "each parameter is updated as soon as its gradient is there"}),
+      bool_row<&Plan::optimizer_in_backward>({"optimizer_in_backward", "--optimizer-in-backward",
+                                              "each parameter is updated as soon as its gradient is there"}),
   };
 }
 

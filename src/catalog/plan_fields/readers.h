@@ -23,8 +23,8 @@ struct CountRange {
 struct RealRange {
   double least = 0;
   double most = 1;
-  bool open = false;       // `most` itself is not allowed
-  bool least_open = false; // `least` itself is not allowed
+  bool open = false;        // `most` itself is not allowed
+  bool least_open = false;  // `least` itself is not allowed
 };
 
 // "'lora'", "8", "true", "a list": what a message says was found.

@@ -68,7 +68,9 @@ template <const RealRange& Range, auto... Path>
 [[nodiscard]] PlanFieldRow real_row(RowText text) {
   return make_row(
       std::move(text), range_text(Range),
-      [](const Value& value, TrainingPlan& plan, std::string&) { return read_real(value, Range, field_at<Path...>(plan)); },
+      [](const Value& value, TrainingPlan& plan, std::string&) {
+        return read_real(value, Range, field_at<Path...>(plan));
+      },
       write_field<Path...>);
 }
 
@@ -137,10 +139,10 @@ template <const auto& Words, auto... Path>
 }
 
 // The rows by subject. plan_fields() joins them in this order.
-[[nodiscard]] std::vector<PlanFieldRow> method_fields();       // stage, method, weights, precision, adapter, freeze
+[[nodiscard]] std::vector<PlanFieldRow> method_fields();  // stage, method, weights, precision, adapter, freeze
 [[nodiscard]] std::vector<PlanFieldRow> optimizer_fields();
-[[nodiscard]] std::vector<PlanFieldRow> step_fields();         // batch, checkpointing, attention, loss, loop, implementation
-[[nodiscard]] std::vector<PlanFieldRow> sharding_fields();     // engine, sharding, parallel
-[[nodiscard]] std::vector<PlanFieldRow> runtime_fields();      // allocator, evaluation, software, preference stages
+[[nodiscard]] std::vector<PlanFieldRow> step_fields();  // batch, checkpointing, attention, loss, loop, implementation
+[[nodiscard]] std::vector<PlanFieldRow> sharding_fields();  // engine, sharding, parallel
+[[nodiscard]] std::vector<PlanFieldRow> runtime_fields();   // allocator, evaluation, software, preference stages
 
 }  // namespace membill

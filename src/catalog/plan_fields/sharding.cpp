@@ -26,7 +26,8 @@ constexpr std::array kEngineKeys{
     EngineKey{"wrap", KeyKind::word, "block block+embedding peft none", "FSDP: what becomes a unit"},
     EngineKey{"param_dtype", KeyKind::word, kFloats, "FSDP mixed precision: gathered parameters"},
     EngineKey{"reduce_dtype", KeyKind::word, kFloats, "FSDP mixed precision: reduced gradients"},
-    EngineKey{"backward_prefetch", KeyKind::word, "backward_pre backward_post none", "FSDP: when the next unit is gathered"},
+    EngineKey{"backward_prefetch", KeyKind::word, "backward_pre backward_post none",
+              "FSDP: when the next unit is gathered"},
     EngineKey{"forward_prefetch", KeyKind::boolean, "", "FSDP: the next unit is gathered early in forward"},
     EngineKey{"limit_all_gathers", KeyKind::boolean, "", "FSDP: at most two units in flight"},
     EngineKey{"use_orig_params", KeyKind::boolean, "", "FSDP: parameters keep their own shapes"},
@@ -104,7 +105,9 @@ PlanFieldRow engine_row() {
   const EngineKey& key = kEngineKeys[I];
   return make_row(
       {"sharding." + std::string(key.key), "", std::string(key.help)}, values_of(key),
-      [](const Value& value, Plan& plan, std::string& hint) { return read_engine_key(kEngineKeys[I], value, plan, hint); },
+      [](const Value& value, Plan& plan, std::string& hint) {
+        return read_engine_key(kEngineKeys[I], value, plan, hint);
+      },
       [](const Plan& plan) { return write_engine_key(kEngineKeys[I], plan); });
 }
 
@@ -138,7 +141,8 @@ std::vector<PlanFieldRow> sharding_fields() {
       word_row<kEngineWords, &Plan::engine>({"engine", "--engine", "who runs the step on several cards"}),
       count_row<0, 3, kSharding, &ShardingPlan::zero>(
           {"sharding.zero", "--zero", "ZeRO stage; Megatron's distributed optimizer is 1"}),
-      text_word_row<kFsdpWords, kSharding, &ShardingPlan::fsdp>({"sharding.fsdp", "--fsdp", "FSDP's sharding strategy"}),
+      text_word_row<kFsdpWords, kSharding, &ShardingPlan::fsdp>(
+          {"sharding.fsdp", "--fsdp", "FSDP's sharding strategy"}),
       count_row<1, kLargestCount, kSharding, &ShardingPlan::shard_group>(
           {"sharding.shard_group", "--shard-group", "cards of a group of hybrid_shard"}),
       text_word_row<kOffloadWords, kSharding, &ShardingPlan::offload>(

@@ -152,9 +152,11 @@ std::vector<PlanFieldRow> code_fields() {
           {"attention_mask", "--attention-mask", "a padding mask that cannot be dropped is passed"}),
       make_row({"loss", "--loss", "how the loss treats the logits; chunked:N; null: what the implementation does"},
                help_of(kLossWords), read_loss, write_loss),
-      word_row<kLoopWords, &Plan::loop>({"loop", "--loop", "trainer: Hugging Face's and all built on it; plain: hand-written"}),
+      word_row<kLoopWords, &Plan::loop>(
+          {"loop", "--loop", "trainer: Hugging Face's and all built on it; plain: hand-written"}),
       bool_row<&Plan::clip>({"clip", "--clip", "gradients are clipped by norm"}),
-      bool_row<&Plan::keep_outputs>({"keep_outputs", "--keep-outputs", "the loop still holds the logits during backward"}),
+      bool_row<&Plan::keep_outputs>(
+          {"keep_outputs", "--keep-outputs", "the loop still holds the logits during backward"}),
       word_row<kImplementationWords, &Plan::implementation>(
           {"implementation", "--implementation", "whose code of the model runs"}),
       bool_row<&Plan::compile>({"compile", "--compile", "torch.compile of the blocks"}),

@@ -18,49 +18,53 @@ struct Word {
 template <typename E>
 Word(E, const char*) -> Word<E>;
 
-inline constexpr std::array kStageWords{
-    Word{Stage::pretrain, "pretrain"},   Word{Stage::sft, "sft"},   Word{Stage::reward, "reward"},
-    Word{Stage::dpo, "dpo"},             Word{Stage::orpo, "orpo"}, Word{Stage::simpo, "simpo"},
-    Word{Stage::kto, "kto"},             Word{Stage::inference, "inference"},
-    Word{Stage::pretrain, "pretraining"}};
+inline constexpr std::array kStageWords{Word{Stage::pretrain, "pretrain"},
+                                        Word{Stage::sft, "sft"},
+                                        Word{Stage::reward, "reward"},
+                                        Word{Stage::dpo, "dpo"},
+                                        Word{Stage::orpo, "orpo"},
+                                        Word{Stage::simpo, "simpo"},
+                                        Word{Stage::kto, "kto"},
+                                        Word{Stage::inference, "inference"},
+                                        Word{Stage::pretrain, "pretraining"}};
 inline constexpr std::array kMethodWords{
-    Word{Method::full, "full"},       Word{Method::freeze, "freeze"}, Word{Method::lora, "lora"},
-    Word{Method::dora, "dora"},       Word{Method::adalora, "adalora"}, Word{Method::vera, "vera"},
-    Word{Method::ia3, "ia3"},         Word{Method::prompt, "prompt"}, Word{Method::prefix, "prefix"},
+    Word{Method::full, "full"},       Word{Method::freeze, "freeze"},        Word{Method::lora, "lora"},
+    Word{Method::dora, "dora"},       Word{Method::adalora, "adalora"},      Word{Method::vera, "vera"},
+    Word{Method::ia3, "ia3"},         Word{Method::prompt, "prompt"},        Word{Method::prefix, "prefix"},
     Word{Method::ptuning, "ptuning"}, Word{Method::prompt, "prompt-tuning"}, Word{Method::prefix, "prefix-tuning"},
     Word{Method::ptuning, "p-tuning"}};
-inline constexpr std::array kOptimizerImplWords{Word{OptimizerImpl::loop, "loop"}, Word{OptimizerImpl::foreach, "foreach"},
-                                                Word{OptimizerImpl::fused, "fused"}};
+inline constexpr std::array kOptimizerImplWords{
+    Word{OptimizerImpl::loop, "loop"}, Word{OptimizerImpl::foreach, "foreach"}, Word{OptimizerImpl::fused, "fused"}};
 inline constexpr std::array kCheckpointingWords{Word{Checkpointing::none, "none"}, Word{Checkpointing::full, "full"},
                                                 Word{Checkpointing::selective, "selective"}};
-inline constexpr std::array kAttentionWords{
-    Word{AttentionKernel::sdpa, "sdpa"},
-    Word{AttentionKernel::flash, "flash"},
-    Word{AttentionKernel::mem_efficient, "mem-efficient"},
-    Word{AttentionKernel::sdpa_math, "sdpa-math"},
-    Word{AttentionKernel::eager, "eager"},
-    Word{AttentionKernel::fused_softmax, "fused-softmax"},
-    Word{AttentionKernel::flash, "flash-attention-2"},
-    Word{AttentionKernel::flash, "flash-attention-3"}};
+inline constexpr std::array kAttentionWords{Word{AttentionKernel::sdpa, "sdpa"},
+                                            Word{AttentionKernel::flash, "flash"},
+                                            Word{AttentionKernel::mem_efficient, "mem-efficient"},
+                                            Word{AttentionKernel::sdpa_math, "sdpa-math"},
+                                            Word{AttentionKernel::eager, "eager"},
+                                            Word{AttentionKernel::fused_softmax, "fused-softmax"},
+                                            Word{AttentionKernel::flash, "flash-attention-2"},
+                                            Word{AttentionKernel::flash, "flash-attention-3"}};
 inline constexpr std::array kLossWords{Word{LossKind::native, "native"}, Word{LossKind::upcast, "upcast"},
                                        Word{LossKind::chunked, "chunked"}, Word{LossKind::fused, "fused"}};
 inline constexpr std::array kLoopWords{Word{Loop::trainer, "trainer"}, Word{Loop::plain, "plain"}};
-inline constexpr std::array kImplementationWords{
-    Word{Implementation::hf, "hf"},           Word{Implementation::liger, "liger"},
-    Word{Implementation::unsloth, "unsloth"}, Word{Implementation::megatron, "megatron"},
-    Word{Implementation::torchtune, "torchtune"}, Word{Implementation::torchtitan, "torchtitan"},
-    Word{Implementation::litgpt, "litgpt"}};
-inline constexpr std::array kEngineWords{Word{Engine::torch, "torch"}, Word{Engine::ddp, "ddp"},
+inline constexpr std::array kImplementationWords{Word{Implementation::hf, "hf"},
+                                                 Word{Implementation::liger, "liger"},
+                                                 Word{Implementation::unsloth, "unsloth"},
+                                                 Word{Implementation::megatron, "megatron"},
+                                                 Word{Implementation::torchtune, "torchtune"},
+                                                 Word{Implementation::torchtitan, "torchtitan"},
+                                                 Word{Implementation::litgpt, "litgpt"}};
+inline constexpr std::array kEngineWords{Word{Engine::torch, "torch"},         Word{Engine::ddp, "ddp"},
                                          Word{Engine::deepspeed, "deepspeed"}, Word{Engine::fsdp, "fsdp"},
-                                         Word{Engine::fsdp2, "fsdp2"}, Word{Engine::megatron, "megatron"}};
+                                         Word{Engine::fsdp2, "fsdp2"},         Word{Engine::megatron, "megatron"}};
 inline constexpr std::array kAdapterDTypeWords{
     Word{AdapterDType::automatic, "auto"}, Word{AdapterDType::fp32, "fp32"},    Word{AdapterDType::bf16, "bf16"},
     Word{AdapterDType::fp16, "fp16"},      Word{AdapterDType::fp32, "float32"}, Word{AdapterDType::bf16, "bfloat16"},
     Word{AdapterDType::fp16, "float16"}};
-inline constexpr std::array kFloatWords{Word{DType::fp32, "fp32"},    Word{DType::bf16, "bf16"},
-                                        Word{DType::fp16, "fp16"},    Word{DType::fp8, "fp8"},
-                                        Word{DType::fp32, "float32"}, Word{DType::bf16, "bfloat16"},
-                                        Word{DType::fp16, "float16"}};
+inline constexpr std::array kFloatWords{
+    Word{DType::fp32, "fp32"},    Word{DType::bf16, "bf16"},     Word{DType::fp16, "fp16"},   Word{DType::fp8, "fp8"},
+    Word{DType::fp32, "float32"}, Word{DType::bf16, "bfloat16"}, Word{DType::fp16, "float16"}};
 inline constexpr std::array kLengthWords{Word{false, "fixed"}, Word{true, "varied"}};
 
 // membill's own spelling of `value`.

@@ -1,0 +1,319 @@
+#include <string>
+
+#include "estimate/plan_warnings.h"
+#include "membill/catalog.h"
+#include "membill/estimate.h"
+#include "support/catch.h"
+
+using namespace membill;
+
+namespace {
+
+TensorSpec weight(const char* name, TensorRole role, ModuleKind module) {
+  TensorSpec tensor;
+  tensor.name = name;
+  tensor.shape = {64, 64};
+  tensor.role = role;
+  tensor.module = module;
+  return tensor;
+}
+
+// Two layers of 8 query and 4 key heads, learned positions for 128 tokens.
+ModelSpec small_model() {
+  ModelSpec model;
+  model.name = "small";
+  model.model_type = "llama";
+  model.vocab = 100;
+  model.hidden = 64;
+  model.layers = 4;
+  model.max_positions = 128;
+  LayerKind layer;
+  layer.attention.heads = 8;
+  layer.attention.kv_heads = 4;
+  layer.attention.head_dim = 8;
+  layer.mlp.intermediate = 192;
+  layer.tensors = {weight("model.layers.*.self_attn.q_proj.weight", TensorRole::attention, ModuleKind::linear),
+                   weight("model.layers.*.self_attn.v_proj.weight", TensorRole::attention, ModuleKind::linear),
+                   weight("model.layers.*.input_layernorm.weight", TensorRole::norm, ModuleKind::norm)};
+  LayerKind ends;
+  ends.tensors = {weight("model.embed_tokens.weight", TensorRole::embedding, ModuleKind::embedding)};
+  Section embedding;
+  embedding.name = "embedding";
+  embedding.kinds = {ends};
+  Section layers;
+  layers.name = "layers";
+  layers.kinds = {layer};
+  layers.layer_kinds = {0, 0, 0, 0};
+  model.sections = {embedding, layers};
+  return model;
+}
+
+struct Case {
+  ModelSpec model = small_model();
+  TrainingPlan plan;
+  Hardware hardware;
+  [[nodiscard]] std::string text() const {
+    std::string all;
+    for (const Problem& problem : validate(model, plan, hardware)) all += to_text(problem) + "\n";
+    return all;
+  }
+};
+
+template <typename Change>
+std::string found(Change change) {
+  Case c;
+  change(c);
+  return c.text();
+}
+
+}  // namespace
+
+TEST_CASE("the defaults are a valid job", "[validate]") { CHECK(Case().text() == ""); }
+
+TEST_CASE("what this version does not bill is one line each", "[validate]") {
+  CHECK(found([](Case& c) { c.plan.engine = Engine::deepspeed; }) == "engine: deepspeed is not billed yet (torch)\n");
+  CHECK(found([](Case& c) { c.plan.stage = Stage::dpo; }) == "stage: dpo is not billed yet (sft, pretrain)\n");
+  CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
+        "method: vera is not billed yet (full, freeze, lora, qlora)\n");
+  CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==
+        "implementation: unsloth is not billed yet (hf)\n");
+  CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::lora;
+          c.plan.weights = WeightFormat::gptq_int4;
+        }) == "weights: gptq-int4 is not billed yet (fp32, bf16, fp16, int8, nf4, fp4)\n");
+  CHECK(found([](Case& c) {
+          c.plan.checkpointing.mode = Checkpointing::selective;
+          c.plan.checkpointing.selective = {"mlp"};
+        }) == "checkpointing: selective is not billed yet (none, full)\n");
+}
+
+TEST_CASE("ranges of a plan that no reader has seen", "[validate]") {
+  CHECK(found([](Case& c) { c.plan.batch = 0; }) == "batch: must be at least 1, not 0\n");
+  CHECK(found([](Case& c) { c.plan.seq = -3; }) == "seq: must be at least 1, not -3\n");
+  CHECK(found([](Case& c) { c.plan.accumulate = 0; }) == "accumulate: must be at least 1, not 0\n");
+  CHECK(found([](Case& c) { c.plan.adapter.rank = 0; }) == "adapter.rank: must be at least 1, not 0\n");
+  CHECK(found([](Case& c) { c.plan.adapter.dropout = 1.0; }) == "adapter.dropout: must be at least 0 and below 1\n");
+  CHECK(found([](Case& c) { c.plan.dropout = -0.5; }) == "dropout: must be at least 0 and below 1\n");
+  CHECK(found([](Case& c) { c.plan.imbalance = 0.5; }) == "imbalance: must be at least 1\n");
+  CHECK(found([](Case& c) { c.plan.batch = c.plan.seq = 1'000'000'000; }) ==
+        "batch: batch times seq is too large (2^40 tokens at most)\n");
+  CHECK(found([](Case& c) { c.plan.completion = 4096; }) == "completion: exceeds seq, 2048\n");
+  CHECK(found([](Case& c) { c.plan.checkpointing.mode = Checkpointing::selective; }) ==
+        "checkpointing: selective needs names of what to recompute (selective:core_attn)\n"
+        "checkpointing: selective is not billed yet (none, full)\n");
+}
+
+TEST_CASE("storage, precision and method must agree", "[validate]") {
+  CHECK(found([](Case& c) { c.plan.weights = WeightFormat::nf4; }) ==
+        "weights: nf4 weights cannot be trained by method full (method lora, or weights bf16)\n");
+  CHECK(found([](Case& c) { c.plan.precision = Precision::fp32; }) ==
+        "weights: bf16 contradicts precision fp32, which stores fp32 (weights fp32)\n");
+  CHECK(found([](Case& c) {
+          c.plan.precision = Precision::pure_bf16;
+          c.plan.weights = WeightFormat::fp32;
+        }) == "weights: fp32 contradicts precision pure-bf16, which stores bf16 (weights bf16)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::freeze;
+          c.plan.freeze.trainable_layers = 5;
+        }) == "freeze.trainable_layers: 5 exceeds the model's 4 layers\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::lora;
+          c.plan.weights = WeightFormat::nf4;
+          c.plan.precision = Precision::pure_bf16;
+        }) == "");
+  CHECK(found([](Case& c) { c.plan.kbit_prepare = true; }) == "");
+}
+
+TEST_CASE("a model of which only the size is known", "[validate]") {
+  const auto unknown = [](Case& c) {
+    c.model = ModelSpec();
+    c.model.dimensions_known = false;
+    c.model.stated_parameters = 7'000'000'000;
+  };
+  CHECK(found(unknown) == "");
+  CHECK(found([&](Case& c) {
+          unknown(c);
+          c.plan.method = Method::lora;
+        }) == "method: lora needs a model whose modules are known (a config.json, or --hidden and --layers)\n");
+  CHECK(found([](Case& c) { c.model = ModelSpec(); }) == "model: has no layers\n");
+}
+
+TEST_CASE("optimizers that cannot do what is asked", "[validate]") {
+  CHECK(found([](Case& c) { c.plan.optimizer = "adamx"; }) ==
+        "optimizer: has the unknown value 'adamx' (see membill optimizers)\n");
+  CHECK(found([](Case& c) {
+          c.plan.optimizer = "adagrad";
+          c.plan.optimizer_impl = OptimizerImpl::fused;
+        }) == "optimizer_impl: adagrad has no fused implementation (foreach or loop)\n");
+  CHECK(found([](Case& c) {
+          c.plan.optimizer = "adafactor";
+          c.plan.optimizer_impl = OptimizerImpl::fused;
+        }) == "");
+  CHECK(found([](Case& c) {
+          c.plan.optimizer = "galore-adamw";
+          c.plan.optimizer_args["rank"] = "-1";
+        }) ==
+        "optimizer_args.rank: needs a whole number, 1 or more, not '-1'\n"
+        "optimizer: galore-adamw is not billed yet (adamw, and others with one state or more per parameter)\n");
+  CHECK(found([](Case& c) {
+          c.plan.optimizer_in_backward = true;
+          c.plan.accumulate = 2;
+        }) ==
+        "accumulate: optimizer_in_backward updates after every micro-batch, nothing can accumulate (accumulate 1)\n"
+        "clip: needs all gradients at once, optimizer_in_backward frees each (clip false)\n"
+        "optimizer_in_backward: true is not billed yet (false)\n");
+}
+
+TEST_CASE("kernels that do not exist", "[validate]") {
+  CHECK(found([](Case& c) {
+          c.plan.attention = AttentionKernel::flash;
+          c.plan.precision = Precision::fp32;
+          c.plan.weights = WeightFormat::fp32;
+        }) == "attention: flash has no fp32 kernel (sdpa, or precision amp-bf16)\n");
+  CHECK(found([](Case& c) {
+          c.plan.attention = AttentionKernel::mem_efficient;
+          c.model.sections[1].kinds[0].attention.head_dim = 52;
+        }) == "attention: mem-efficient in 16-bit needs a head size that is a multiple of 8, not 52 (flash or sdpa)\n");
+  CHECK(
+      found([](Case& c) {
+        c.plan.precision = Precision::fp8;
+        c.hardware.gpu.emplace();
+        c.hardware.gpu->name = "NVIDIA A100 80GB";
+        c.hardware.gpu->fp8 = false;
+      }) ==
+      "precision: fp8 needs a card with fp8 units, NVIDIA A100 80GB has none (amp-bf16)\n"
+      "precision: fp8 is not billed yet (fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16)\n");
+}
+
+TEST_CASE("modules that the model does not have", "[validate]") {
+  const auto lora = [](std::vector<std::string> targets) {
+    return found([&](Case& c) {
+      c.plan.method = Method::lora;
+      c.plan.adapter.targets = std::move(targets);
+    });
+  };
+  CHECK(lora({}) == "");
+  CHECK(lora({"all-linear"}) == "");
+  CHECK(lora({"q_proj", "self_attn.v_proj", "embed_tokens"}) == "");
+  CHECK(lora({"q_porj"}) == "adapter.targets: 'q_porj' is no module of the model (q_proj)\n");
+  CHECK(lora({"proj"}) == "adapter.targets: 'proj' is no module of the model (one of embed_tokens, q_proj, v_proj)\n");
+  CHECK(lora({"c_attn_x_y_z"}) ==
+        "adapter.targets: 'c_attn_x_y_z' is no module of the model (one of embed_tokens, q_proj, v_proj)\n");
+  CHECK(lora({"input_layernorm"}) ==
+        "adapter.targets: 'input_layernorm' is no module that can have an adapter (one of embed_tokens, q_proj, "
+        "v_proj)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::lora;
+          c.model.model_type = "unheard_of";
+        }) == "adapter.targets: PEFT has no default targets for model type 'unheard_of' (all-linear)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::lora;
+          c.plan.adapter.modules_to_save = {"embed_tokens", "lm_haed"};
+        }) ==
+        "adapter.modules_to_save: 'lm_haed' is no module of the model (one of embed_tokens, q_proj, v_proj, "
+        "input_layernorm)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::freeze;
+          c.plan.freeze.trainable_modules = {"self_attn", "embed_tokns"};
+        }) == "freeze.trainable_modules: 'embed_tokns' is no module of the model (embed_tokens)\n");
+}
+
+TEST_CASE("an engine must be able to shard as asked", "[validate]") {
+  CHECK(found([](Case& c) { c.plan.sharding.zero = 2; }) ==
+        "sharding.zero: ZeRO needs another engine than torch (engine deepspeed)\n");
+  CHECK(found([](Case& c) { c.plan.sharding.fsdp = "full_shard"; }) ==
+        "sharding.fsdp: full_shard needs another engine than torch (engine fsdp)\n");
+  CHECK(found([](Case& c) { c.plan.sharding.offload = "optimizer"; }) ==
+        "sharding.offload: offloading optimizer needs another engine than torch (engine deepspeed)\n");
+  CHECK(found([](Case& c) { c.plan.sharding.shard_group = 4; }) ==
+        "sharding.shard_group: is for fsdp hybrid_shard only (sharding.fsdp hybrid_shard)\n"
+        "sharding.shard_group: 4 does not divide the 1 data-parallel cards\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::deepspeed;
+          c.plan.sharding.zero = 2;
+          c.plan.sharding.offload = "optimizer+param";
+        }) ==
+        "sharding.offload: parameters can be offloaded by ZeRO-3 only (sharding.zero 3)\n"
+        "engine: deepspeed is not billed yet (torch)\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::megatron;
+          c.plan.sharding.zero = 3;
+        }) ==
+        "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n"
+        "engine: megatron is not billed yet (torch)\n");
+}
+
+TEST_CASE("degrees must divide", "[validate]") {
+  const auto parallel = [](ParallelPlan p, std::int64_t count) {
+    return found([&](Case& c) {
+      c.plan.engine = Engine::megatron;
+      c.plan.parallel = p;
+      c.hardware.count = count;
+    });
+  };
+  const std::string tail = "engine: megatron is not billed yet (torch)\n";
+  ParallelPlan p;
+  p.tp = 4;
+  CHECK(parallel(p, 8) == tail);
+  CHECK(parallel(p, 6) == "hardware.count: 6 cards are no multiple of tp x pp x cp x ulysses, 4\n" + tail);
+  p.tp = 8;
+  CHECK(parallel(p, 8) == "parallel.tp: 8 does not divide the 4 key and value heads\n" + tail);
+  p = ParallelPlan();
+  p.pp = 3;
+  CHECK(parallel(p, 3) == "parallel.pp: 3 does not divide the 4 layers\n" + tail);
+  p.pp = 2;
+  p.virtual_pp = 3;
+  CHECK(parallel(p, 2) == "parallel.virtual_pp: 3 does not divide the 2 layers of a stage\n" + tail);
+  p = ParallelPlan();
+  p.virtual_pp = 2;
+  CHECK(parallel(p, 1) == "parallel.virtual_pp: needs a pipeline of two stages or more (parallel.pp 2)\n" + tail);
+  p = ParallelPlan();
+  p.sp = true;
+  CHECK(parallel(p, 1) == "parallel.sp: sequence parallelism needs tensor parallelism (parallel.tp 2)\n" + tail);
+  p = ParallelPlan();
+  p.cp = 3;
+  CHECK(parallel(p, 3) == "parallel.cp: needs a seq that is a multiple of 2 x cp, 6\n" + tail);
+  p = ParallelPlan();
+  p.ep = 2;
+  CHECK(parallel(p, 2) == "parallel.ep: the model has no experts (parallel.ep 1)\n" + tail);
+  p = ParallelPlan();
+  p.tp = p.pp = p.cp = 1'000'000'000;
+  CHECK(parallel(p, 1).find("hardware.count: 1 card is no multiple of tp x pp x cp x ulysses\n") != std::string::npos);
+}
+
+TEST_CASE("cards and nodes", "[validate]") {
+  CHECK(found([](Case& c) { c.hardware.count = 8; }) ==
+        "hardware.count: engine torch runs on one card, not 8 (engine ddp)\n");
+  CHECK(found([](Case& c) { c.hardware.count = 0; }) == "hardware.count: must be at least 1, not 0\n");
+  CHECK(found([](Case& c) { c.hardware.nodes = 0; }) == "hardware.nodes: must be at least 1, not 0\n");
+  CHECK(found([](Case& c) { c.hardware.nodes = 2; }) == "hardware.nodes: 2 does not divide the 1 card\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::ddp;
+          c.hardware.count = 8;
+          c.hardware.nodes = 3;
+        }) == "hardware.nodes: 3 does not divide the 8 cards\nengine: ddp is not billed yet (torch)\n");
+  CHECK(found([](Case& c) { c.hardware.others_use = Bytes(-1); }) == "hardware.others_use: must not be negative\n");
+}
+
+TEST_CASE("what is odd but valid is a warning", "[validate]") {
+  TrainingPlan plan;
+  ModelSpec model = small_model();
+  plan.seq = 128;
+  CHECK(plan_warnings(model, plan).empty());
+  plan.seq = 200;
+  CHECK(plan_warnings(model, plan) ==
+        std::vector<std::string>{
+            "seq 200 exceeds the model's 128 positions: the memory is right, the model was not trained for it"});
+  model.position = PositionKind::learned;
+  CHECK(plan_warnings(model, plan) ==
+        std::vector<std::string>{
+            "seq 200 exceeds the model's 128 positions: its position table has no row for them, a real run "
+            "stops with an index error"});
+  plan.seq = 1;
+  plan.precision = Precision::amp_fp16;
+  plan.weights = WeightFormat::fp16;
+  CHECK(plan_warnings(model, plan) ==
+        std::vector<std::string>{
+            "PyTorch's gradient scaler refuses fp16 gradients: amp-fp16 needs fp32 weights to train whole"});
+}
