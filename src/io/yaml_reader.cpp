@@ -6,7 +6,6 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
-#include <array>
 #include <istream>
 #include <map>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "io/document.h"
 #include "io/json_reader.h"
 #include "io/text_file.h"
+#include "io/yaml_scalar.h"
 #include "membill/problem.h"
 
 namespace membill::io {
@@ -53,69 +53,6 @@ struct Open {
 
 bool is_one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::find(words.begin(), words.end(), text) != words.end();
-}
-
-// lower, UPPER or Capitalised spelling of `word`.
-bool spells(std::string_view text, std::string_view word) {
-  if (to_lower(text) != word) return false;
-  const auto upper = [](char c) { return c >= 'A' && c <= 'Z'; };
-  const auto count = std::count_if(text.begin(), text.end(), upper);
-  return count == 0 || static_cast<std::size_t>(count) == text.size() || (count == 1 && upper(text.front()));
-}
-
-std::optional<bool> to_boolean(std::string_view text) {
-  for (const std::string_view word : {"true", "yes", "on"}) {
-    if (spells(text, word)) return true;
-  }
-  for (const std::string_view word : {"false", "no", "off"}) {
-    if (spells(text, word)) return false;
-  }
-  return std::nullopt;
-}
-
-std::string_view skip_digits(std::string_view text) {
-  while (!text.empty() && is_digit(text.front())) text.remove_prefix(1);
-  return text;
-}
-
-bool is_signed_digits(std::string_view text) {
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
-  if (text.size() > 1 && text.front() == '0') return false;
-  return !text.empty() && skip_digits(text).empty();
-}
-
-bool is_real(std::string_view text) {
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
-  std::string_view rest = skip_digits(text);
-  std::size_t digits = text.size() - rest.size();
-  if (digits > 1 && text.front() == '0') return false;
-  if (!rest.empty() && rest.front() == '.') {
-    const std::size_t before = rest.size() - 1;
-    rest = skip_digits(rest.substr(1));
-    digits += before - rest.size();
-  }
-  if (digits == 0) return false;
-  if (!rest.empty() && (rest.front() == 'e' || rest.front() == 'E')) {
-    rest.remove_prefix(1);
-    if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) rest.remove_prefix(1);
-    return !rest.empty() && skip_digits(rest).empty();
-  }
-  return rest.empty();
-}
-
-bool is_not_finite(std::string_view text) {
-  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
-  return is_one_of(text, {".inf", ".Inf", ".INF", ".nan", ".NaN", ".NAN"});
-}
-
-// from_chars needs a digit before the point and one after it.
-std::string with_digits_around_point(std::string_view text) {
-  std::string result(text);
-  const std::size_t point = result.find('.');
-  if (point == std::string::npos) return result;
-  if (point + 1 == result.size() || !is_digit(result[point + 1])) result.insert(point + 1, "0");
-  if (point == 0 || !is_digit(result[point - 1])) result.insert(point, "0");
-  return result;
 }
 
 // Lets a std::istream read memory that stays where it is.
@@ -297,19 +234,9 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   Value plain(int line, const std::string& text) {
-    if (const std::optional<bool> boolean = to_boolean(text)) return Value::of(*boolean);
-    Value value;
     std::string why;
-    if (is_not_finite(text)) {
-      report(line, quoted(text) + " is not a finite number");
-    } else if (is_signed_digits(text)) {
-      if (!read_integer(text, value, why)) report(line, quoted(text) + " " + why);
-    } else if (is_real(text)) {
-      if (!read_real(with_digits_around_point(text), value, why)) return report(line, quoted(text) + " " + why), value;
-      value = Value::of(value.as_real(), text);
-    } else {
-      value = Value::of(text);
-    }
+    Value value = plain_scalar(text, why);
+    if (!why.empty()) report(line, quoted(text) + " " + why);
     return value;
   }
 

@@ -1,0 +1,51 @@
+// Models as the user names them: a preset, a config.json, a model folder, or standard input.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/preset_files.h"
+#include "membill/model_spec.h"
+#include "membill/problem.h"
+#include "membill/value.h"
+
+namespace membill::io {
+
+// A Hugging Face config with every class default filled in, ready for the family of `model_type`.
+struct LoadedModel {
+  std::string name;                      // the preset's short name, or the path as given
+  std::string model_type;                // a member of families()
+  Value config;                          // of a multimodal wrapper: its text part
+  Source source;                         // "preset llama-2-7b: ..." or "config.json"
+  std::string file;                      // name in problems
+  std::string folder;                    // where checkpoint files may lie; empty: nowhere
+  std::string stored_dtype;              // torch_dtype or dtype as written; empty = not said
+  std::string quantization;              // quant_method of the file; empty = none
+  std::vector<std::string> not_counted;  // keys of the parts that are left out ("vision_config")
+  std::vector<std::string> warnings;     // what was assumed to read the file
+};
+
+// Finds and reads the model that `argument` names:
+//  * "-": a config on standard input;
+//  * the path of a config.json, or of a folder that holds one (as transformers does, an existing path goes before a preset);
+//  * a preset's short name, its hub id, or a tail of one of the two that no other preset has; case does not matter.
+// `key` is the argument or key in problems about the name itself ("MODEL"). Throws InputError.
+[[nodiscard]] LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const std::string& key = "MODEL");
+
+// The same from a config given inline, at `name` ("model.config" of a job file).
+[[nodiscard]] LoadedModel load_config(const Value& config, const std::string& file, const std::string& name);
+
+// The model's census: the family's description of the config with the names, sources and warnings of `model`, and with a warning for
+// each disagreement of the checkpoint files in its folder (safetensors.h). Throws InputError with every missing or impossible key.
+[[nodiscard]] ModelSpec describe_model(const LoadedModel& model);
+
+// A preset for listings, without reading its config.
+struct ModelPreset {
+  std::string short_name;  // "llama-2-7b"
+  std::string hub_id;      // "meta-llama/Llama-2-7b-hf"
+};
+// All presets, by short name.
+[[nodiscard]] std::vector<ModelPreset> all_models(const DataDirs& dirs);
+
+}  // namespace membill::io
