@@ -196,7 +196,9 @@ ModelSpec describe_ernie4_5_moe(const Value& values, Problems& problems) {
   const auto kind_of = [&](std::int64_t layer) {
     return (layer + 1) % interval == 0 && layer >= start && layer <= end ? 1 : 0;
   };
-  assemble(spec, {}, stack(spec.layers, 2, kind_of, [&](int number) {
+  Frame frame;
+  frame.head_bias = dense.bias;
+  assemble(spec, frame, stack(spec.layers, 2, kind_of, [&](int number) {
              if (number == 0) return dense_layer(spec.hidden, attention, dense);
              return sparse_layer(spec.hidden, attention, moe, [&](TensorList& list) {
                router(list, "mlp.gate", moe.experts, spec.hidden);
