@@ -31,6 +31,7 @@ enum class StateWidth : std::uint8_t {
 enum class StateShape : std::uint8_t {
   full,                        // as many as the parameter
   factored_rows_and_columns,   // a matrix: rows + columns; a vector: full
+  factored_of_matrices,        // a matrix: rows + columns; a vector: none
   one_per_tensor,
   low_rank,                    // a projected matrix: rank x the larger side; any other tensor: full
   low_rank_factored,           // a projected matrix: rank + the larger side; any other matrix: rows + columns; a vector: full
@@ -157,7 +158,8 @@ struct PlanFieldRow {
   std::string key = {};                        // dotted job-file key: "adapter.rank"
   std::string flag = {};                       // "--rank"; empty: by --set only
   std::string help = {};                       // one line
-  std::string values = {};                     // what may stand there: "fp32 bf16 ...", "1 or more", "true false"
+  std::string values = {};                     // what may stand there: words with blanks between ("fp32 bf16", "true false"); a range,
+                                               // which begins with a digit ("1 or more"); or "name", "names", "a map"
   // Reads `value` into the plan; returns an empty string or what is wrong ("needs a whole number of at least 1").
   std::string (*read)(const Value& value, TrainingPlan& plan, std::string& hint) = nullptr;
   // The field as JSON text.

@@ -28,7 +28,8 @@ std::string unless(bool billed, std::string_view text) { return billed ? std::st
 std::string unbilled_optimizer(const Plan& plan) {
   const OptimizerRow* row = find_optimizer(plan.optimizer);
   if (row == nullptr) return {};
-  const bool plain = row->gradients == GradientLife::whole_step && !row->matrices_only && !row->on_host;
+  const bool plain =
+      row->gradients == GradientLife::whole_step && !row->matrices_only && !row->on_host && !row->whole_blocks_only;
   const bool shapes = std::all_of(row->states.begin(), row->states.end(), [](const OptimizerState& state) {
     return is_one_of(state.shape,
                      {StateShape::full, StateShape::factored_rows_and_columns, StateShape::one_per_tensor});
@@ -66,7 +67,8 @@ constexpr std::array kLimits{
           "fp32, bf16, fp16, int8, nf4, fp4"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
-    Limit{"optimizer", unbilled_optimizer, "adamw, and others with one state or more per parameter"},
+    Limit{"optimizer", unbilled_optimizer,
+          "adamw, adam, sgd, adagrad, rmsprop, lion, adafactor and those of bitsandbytes"},
     Limit{"optimizer_in_backward", [](const Plan& p) { return unless(!p.optimizer_in_backward, "true"); }, "false"},
     Limit{"checkpointing", unbilled_checkpointing, "none, full"},
     Limit{"attention",

@@ -155,7 +155,8 @@ TEST_CASE("optimizers that cannot do what is asked", "[validate]") {
           c.plan.optimizer_args["rank"] = "-1";
         }) ==
         "optimizer_args.rank: needs a whole number, 1 or more, not '-1'\n"
-        "optimizer: galore-adamw is not billed yet (adamw, and others with one state or more per parameter)\n");
+        "optimizer: galore-adamw is not billed yet (adamw, adam, sgd, adagrad, rmsprop, lion, adafactor and those of "
+        "bitsandbytes)\n");
   CHECK(found([](Case& c) {
           c.plan.optimizer_in_backward = true;
           c.plan.accumulate = 2;

@@ -109,14 +109,14 @@ std::vector<OptimizerRow> factored_rows() {
        .loop = StepTemporaries::adafactor,
        .source = "transformers 5.24 src/transformers/optimization.py; measured with requested_bytes on torch 2.15.0"},
       {.name = "came",
-       .summary = "CAME: momentum, and two factored second moments",
+       .summary = "CAME: momentum and two factored second moments, all in fp32",
        .aliases = {"came_pytorch"},
-       .states = {kFirstMoment,
-                  {"v", "factored second moment", StateWidth::like_parameter, StateShape::factored_rows_and_columns},
-                  {"residual", "factored confidence", StateWidth::like_parameter,
-                   StateShape::factored_rows_and_columns}},
+       .states = {kFirstMoment32,
+                  {"v", "factored second moment", StateWidth::fp32, StateShape::factored_rows_and_columns},
+                  {"residual", "factored confidence, of matrices only", StateWidth::fp32,
+                   StateShape::factored_of_matrices}},
        .loop = StepTemporaries::other,
-       .source = "Luo et al. 2023 (CAME), algorithm 2"},
+       .source = "yangluo7/CAME came_pytorch/CAME.py (commit b368dc01)"},
   };
 }
 

@@ -37,8 +37,8 @@ std::vector<PlanFieldRow> optimizer_fields() {
       write_field<&Plan::optimizer_args>);
   arguments.free_map = true;
   return {
-      make_row({"optimizer", "--optimizer", "a row of membill optimizers, or Hugging Face's name of it"},
-               "see membill optimizers", read_optimizer, [](const Plan& plan) { return to_json(plan.optimizer); }),
+      make_row({"optimizer", "--optimizer", "a row of membill optimizers, or Hugging Face's name of it"}, "name",
+               read_optimizer, [](const Plan& plan) { return to_json(plan.optimizer); }),
       word_row<kOptimizerImplWords, &Plan::optimizer_impl>(
           {"optimizer_impl", "--optimizer-impl", "how PyTorch runs the step"}),
       std::move(arguments),

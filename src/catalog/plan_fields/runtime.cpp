@@ -38,7 +38,7 @@ std::vector<PlanFieldRow> allocator_fields() {
       real_row<kThreshold, kAllocator, &AllocatorPlan::garbage_collection_threshold>(
           {"allocator.garbage_collection_threshold", "--garbage-collection-threshold", "as in PYTORCH_ALLOC_CONF"}),
       make_row({"allocator.roundup_power2_divisions", "--roundup-power2-divisions", "as in PYTORCH_ALLOC_CONF"},
-               "a number, or [256:1,512:2,>:4]", read_roundup,
+               "1 or more, or [256:1,512:2,>:4]", read_roundup,
                write_field<kAllocator, &AllocatorPlan::roundup_power2_divisions>),
       count_row<1, kLargestCount, &Plan::evaluation_batch>(
           {"evaluation.batch", "--evaluation-batch", "sequences of an evaluation batch; null: no evaluation"}),
