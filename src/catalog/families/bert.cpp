@@ -55,7 +55,7 @@ LayerKind bert_layer(const ConfigReader& config, const ModelSpec& spec, const st
 // The head that predicts masked words: its matrix is the embedding's, its bias is its own.
 void bert_words(TensorList& list, const ModelSpec& spec) {
   list.parameter("cls.predictions.bias", {spec.vocab}, TensorRole::head, SplitAxis::vocab);
-  list.linear("cls.predictions.transform.dense", spec.hidden, spec.hidden, true, TensorRole::head, SplitAxis::none);
+  list.linear("cls.predictions.transform.dense", spec.hidden, spec.hidden, true, TensorRole::other, SplitAxis::none);
   layer_norm(list, "cls.predictions.transform.LayerNorm", spec.hidden);
   if (!spec.tied_embeddings) {
     list.linear("cls.predictions.decoder", spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
@@ -64,7 +64,7 @@ void bert_words(TensorList& list, const ModelSpec& spec) {
 
 void roberta_words(TensorList& list, const ModelSpec& spec) {
   list.parameter("lm_head.bias", {spec.vocab}, TensorRole::head, SplitAxis::vocab);
-  list.linear("lm_head.dense", spec.hidden, spec.hidden, true, TensorRole::head, SplitAxis::none);
+  list.linear("lm_head.dense", spec.hidden, spec.hidden, true, TensorRole::other, SplitAxis::none);
   layer_norm(list, "lm_head.layer_norm", spec.hidden);
   if (!spec.tied_embeddings)
     list.linear("lm_head.decoder", spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);

@@ -1,0 +1,222 @@
+#include "catalog/adapters.h"
+
+#include <algorithm>
+#include <optional>
+#include <regex>
+#include <set>
+
+#include "catalog/adapter_modules.h"
+#include "membill/catalog.h"
+#include "membill/problem.h"
+
+namespace membill {
+
+namespace {
+
+constexpr std::size_t kLongestPattern = 1000;
+
+bool is_pattern(std::string_view target) { return target.find_first_of("*+?[](){}|^$\\") != std::string_view::npos; }
+
+bool is_all_linear(const std::vector<std::string>& targets) {
+  constexpr std::string_view kShorthand = "all-linear";
+  return targets.size() == 1 &&
+         std::equal(targets[0].begin(), targets[0].end(), kShorthand.begin(), kShorthand.end(),
+                    [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+std::optional<std::regex> compile(const std::string& pattern, std::string& failure) {
+  if (pattern.size() > kLongestPattern) {
+    failure = "the pattern of adapter targets is longer than " + std::to_string(kLongestPattern) + " characters";
+    return std::nullopt;
+  }
+  auto options = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  options |= std::regex_constants::__polynomial;  // time that does not grow exponentially with the name
+#endif
+  try {
+    return std::regex(pattern, options);
+  } catch (const std::regex_error&) {
+    failure = "'" + pattern + "' is no regular expression";
+    return std::nullopt;
+  }
+}
+
+std::string with_layer(std::string name, std::int64_t layer) {
+  const std::size_t star = name.find('*');
+  return star == std::string::npos ? name : name.replace(star, 1, std::to_string(layer));
+}
+
+class Matcher {
+ public:
+  Matcher(const ModelSpec& model, const AdapterPlan& plan, bool dora)
+      : model_(model), plan_(plan), dora_(dora), all_(peft::list_modules(model)) {}
+
+  AdapterMatch run() {
+    const peft::Rewrite* rewrite = peft::find_rewrite(model_.model_type);
+    if (is_all_linear(plan_.targets)) {
+      match_all_linear(rewrite);
+    } else if (plan_.targets.size() == 1 && is_pattern(plan_.targets[0])) {
+      match_pattern(plan_.targets[0]);
+    } else {
+      match_names(rewrite);
+    }
+    finish();
+    return std::move(match_);
+  }
+
+ private:
+  void match_all_linear(const peft::Rewrite* rewrite) {
+    std::set<std::string_view> rewritten;
+    if (rewrite != nullptr) {
+      for (const peft::RewrittenName& name : rewrite->names) rewritten.insert(name.module);
+    }
+    for (const AdaptedModule& module : all_) {
+      if (!peft::is_linear(module) || peft::is_head(model_, module)) continue;
+      if (rewritten.count(peft::last_part(module.name)) == 0) take(module, plan_.rank);
+    }
+    if (rewrite != nullptr) match_rewritten(*rewrite, rewritten);
+  }
+
+  void match_pattern(const std::string& pattern) {
+    const std::optional<std::regex> expression = compile(pattern, match_.failure);
+    if (!expression) return;
+    for (AdaptedModule module : all_) {
+      if (module.module == ModuleKind::parameter) continue;
+      std::vector<std::int64_t> layers;
+      for (const std::int64_t layer : module.layers) {
+        if (std::regex_match(with_layer(module.name, layer), *expression)) layers.push_back(layer);
+      }
+      if (layers.empty()) continue;
+      module.layers = std::move(layers);
+      take_named(module, pattern);
+    }
+    if (match_.modules.empty()) match_.unmatched.push_back({pattern, ""});
+  }
+
+  void match_names(const peft::Rewrite* rewrite) {
+    std::vector<std::string> targets = plan_.targets;
+    if (targets.empty() && rewrite == nullptr) {
+      for (const std::string_view name : default_lora_targets(model_.model_type)) targets.emplace_back(name);
+      if (targets.size() == 1 && is_pattern(targets[0])) return match_pattern(targets[0]);
+    }
+    if (targets.empty()) {
+      match_.failure = "PEFT has no default targets for model type '" + model_.model_type + "'";
+      return;
+    }
+    if (rewrite != nullptr) take_rewritten_out(*rewrite, targets);
+    for (const std::string& target : targets) match_name(target);
+  }
+
+  // Names of expert modules stand for fused parameters; no module of that name is a target any more.
+  void take_rewritten_out(const peft::Rewrite& rewrite, std::vector<std::string>& targets) {
+    std::set<std::string_view> named;
+    for (const peft::RewrittenName& name : rewrite.names) {
+      const auto found = std::find(targets.begin(), targets.end(), name.module);
+      if (found == targets.end()) continue;
+      named.insert(name.module);
+      targets.erase(found);
+    }
+    match_rewritten(rewrite, named);
+  }
+
+  void match_rewritten(const peft::Rewrite& rewrite, const std::set<std::string_view>& named) {
+    const bool first = named.count(rewrite.first_half) > 0, second = named.count(rewrite.second_half) > 0;
+    if (first != second) {
+      match_.failure = "'" + std::string(first ? rewrite.first_half : rewrite.second_half) +
+                       "' is one half of gate_up_proj: name '" +
+                       std::string(first ? rewrite.second_half : rewrite.first_half) + "' too";
+      return;
+    }
+    std::set<std::string_view> parameters;
+    for (const peft::RewrittenName& name : rewrite.names) {
+      if (named.count(name.module) > 0) parameters.insert(name.parameter);
+    }
+    for (const AdaptedModule& module : all_) {
+      if (module.module != ModuleKind::parameter) continue;
+      for (const std::string_view parameter : parameters) {
+        if (!peft::ends_with_name(module.name, parameter)) continue;
+        take(module, parameter == "gate_up_proj" ? checked_mul(2, plan_.rank) : plan_.rank);
+      }
+    }
+  }
+
+  // A dotted name may also be a bare parameter's ("experts.down_proj"), which PEFT lists apart as target_parameters.
+  void match_name(const std::string& target) {
+    bool found = false;
+    for (const AdaptedModule& module : all_) {
+      if (!peft::ends_with_name(module.name, target)) continue;
+      if (module.module == ModuleKind::parameter && target.find('.') == std::string::npos) continue;
+      found = true;
+      take_named(module, target);
+    }
+    if (!found) match_.unmatched.push_back({target, nearest(target)});
+  }
+
+  void take_named(const AdaptedModule& module, const std::string& target) {
+    if (module.module == ModuleKind::norm) {
+      if (match_.failure.empty()) match_.failure = "'" + target + "' is a norm, which can have no adapter";
+      return;
+    }
+    take(module, plan_.rank);
+  }
+
+  void take(AdaptedModule module, std::int64_t rank) {
+    const bool taken = std::any_of(match_.modules.begin(), match_.modules.end(), [&](const AdaptedModule& other) {
+      return other.name == module.name && other.section == module.section && other.kind == module.kind;
+    });
+    if (taken) return;
+    module.rank = rank;
+    match_.modules.push_back(std::move(module));
+  }
+
+  [[nodiscard]] std::string nearest(const std::string& target) const {
+    std::vector<std::string_view> words;
+    for (const AdaptedModule& module : all_) {
+      if (peft::can_have_adapter(module)) words.push_back(peft::last_part(module.name));
+    }
+    return std::string(nearest_word(target, words));
+  }
+
+  void finish() {
+    std::stable_sort(match_.modules.begin(), match_.modules.end(), [](const AdaptedModule& a, const AdaptedModule& b) {
+      return a.section != b.section ? a.section < b.section : a.kind < b.kind;
+    });
+    if (!match_.failure.empty()) return;
+    if (match_.modules.empty()) {
+      match_.failure = "no module of the model is a target";
+      return;
+    }
+    const bool parameters = std::any_of(match_.modules.begin(), match_.modules.end(), [](const AdaptedModule& module) {
+      return module.module == ModuleKind::parameter;
+    });
+    if (dora_ && parameters) match_.failure = "DoRA does not work on fused expert parameters";
+  }
+
+  const ModelSpec& model_;
+  const AdapterPlan& plan_;
+  bool dora_;
+  std::vector<AdaptedModule> all_;
+  AdapterMatch match_;
+};
+
+}  // namespace
+
+std::int64_t AdaptedModule::parameters(bool dora) const {
+  const std::int64_t pair = checked_mul(rank, checked_add(in, out));
+  return checked_add(checked_mul(matrices, pair), dora ? out : 0);
+}
+
+std::int64_t AdapterMatch::parameters(bool dora) const {
+  std::int64_t total = 0;
+  for (const AdaptedModule& module : modules) {
+    const auto layers = static_cast<std::int64_t>(module.layers.size());
+    total = checked_add(total, checked_mul(layers, module.parameters(dora)));
+  }
+  return total;
+}
+
+AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, bool dora) {
+  return Matcher(model, plan, dora).run();
+}
+
+}  // namespace membill

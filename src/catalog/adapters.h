@@ -1,0 +1,51 @@
+// Which modules of a model a low-rank adapter is put on, by PEFT's rules, and how many parameters it adds.
+//
+// Source: peft 0.21.2, src/peft/tuners/tuners_utils.py (check_target_module_exists, _maybe_include_all_linear_layers) and
+// src/peft/utils/transformers_weight_conversion.py, with transformers 5.24.0.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "membill/model_spec.h"
+#include "membill/training_plan.h"
+
+namespace membill {
+
+// A module, or a fused expert parameter, that gets an adapter: the same one in every layer of `layers`.
+struct AdaptedModule {
+  std::size_t section = 0;           // of ModelSpec::sections
+  std::size_t kind = 0;              // of that section's kinds
+  std::vector<std::int64_t> layers;  // layers of the section that have it, in order; {0} outside of stacks
+  std::string name;                  // module ("model.layers.*.mlp.up_proj"), or parameter ("...mlp.experts.down_proj")
+  ModuleKind module = ModuleKind::linear;  // linear, conv1d, embedding; parameter: fused experts or a router
+  std::int64_t in = 0, out = 0;  // features; of an embedding: rows and width; of a parameter: its last two axes
+  std::int64_t matrices = 1;     // experts of a fused parameter: each has its own pair of adapter matrices
+  std::int64_t rank = 0;         // the plan's; twice it where both halves of gate_up_proj are named
+  bool tied_head = false;  // the head of a model whose head and embedding are one tensor (section: the embedding's)
+
+  // Parameters of the adapter in one layer: A and B, and DoRA's magnitudes when `dora`. Throws OverflowError.
+  [[nodiscard]] std::int64_t parameters(bool dora) const;
+};
+
+// A target that no module has.
+struct UnmatchedTarget {
+  std::string target;
+  std::string nearest;  // the module name that was likely meant; empty: none is near
+};
+
+struct AdapterMatch {
+  std::vector<AdaptedModule> modules;      // in census order
+  std::vector<UnmatchedTarget> unmatched;  // PEFT ignores them as long as another target matches
+  std::string failure;                     // why PEFT would refuse, one clause; empty: it would not
+
+  // Parameters of all adapters. Throws OverflowError.
+  [[nodiscard]] std::int64_t parameters(bool dora) const;
+};
+
+// Applies `plan.targets` (names match whole module names or their last parts; one entry with a character that no name has is a
+// regular expression over whole names; "all-linear"; empty: PEFT's default of the model type) and `plan.rank`.
+[[nodiscard]] AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, bool dora);
+
+}  // namespace membill
