@@ -1,0 +1,273 @@
+#include "trace/allocator.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace membill {
+
+namespace {
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+std::int64_t whole_units(std::int64_t bytes) {
+  return (bytes + kOwnSegmentUnitBytes - 1) / kOwnSegmentUnitBytes * kOwnSegmentUnitBytes;
+}
+
+void add(Gauge& gauge, std::int64_t amount) {
+  gauge.current += amount;
+  gauge.peak = std::max(gauge.peak, gauge.current);
+}
+
+std::int64_t allowed_by(const AllocatorSettings& settings, std::optional<std::int64_t> capacity) {
+  if (!capacity || settings.per_process_memory_fraction.value_or(1) >= 1) return kUnlimited;
+  return static_cast<std::int64_t>(*settings.per_process_memory_fraction * static_cast<double>(*capacity));
+}
+
+}  // namespace
+
+CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optional<std::int64_t> capacity)
+    : settings_(settings),
+      capacity_(capacity.value_or(kUnlimited)),
+      allowed_(allowed_by(settings, capacity)),
+      max_split_(settings.max_split_size_bytes.value_or(kUnlimited)),
+      max_non_split_rounding_(settings.max_non_split_rounding_bytes.value_or(settings.large_segment_bytes)),
+      collects_garbage_(settings.garbage_collection_threshold > 0 && allowed_ != kUnlimited) {}
+
+std::optional<BlockHandle> CachingAllocator::allocate(std::int64_t bytes, int stream) {
+  const std::int64_t size = rounded_request(settings_, bytes);
+  const Request request{size, segment_bytes_for(settings_, size), pool_for(stream, size <= kSmallRequestBytes)};
+  Index found = take_cached(request);
+  if (found == kNone) {
+    if (collects_garbage_) collect_garbage();
+    found = take_new(request);
+    if (found == kNone && release_oversize(request)) found = take_new(request);
+    if (found == kNone) {
+      release_cache();
+      ++counters_.retries;
+      found = take_new(request);
+    }
+  }
+  if (found == kNone) {
+    ++counters_.out_of_memory;
+    return std::nullopt;
+  }
+  return hand_out(found, request, bytes);
+}
+
+void CachingAllocator::release(BlockHandle handle) {
+  if (!holds(handle)) return;
+  Block& block = blocks_[static_cast<std::size_t>(handle.index)];
+  if (block.allocated) add(counters_.allocated, -block.size);
+  block.allocated = false;
+  free_block(handle.index);
+}
+
+void CachingAllocator::retire(BlockHandle handle) {
+  if (!holds(handle)) return;
+  Block& block = blocks_[static_cast<std::size_t>(handle.index)];
+  if (!block.allocated) return;
+  add(counters_.allocated, -block.size);
+  block.allocated = false;
+  retired_.push_back(handle);
+}
+
+void CachingAllocator::empty_cache() { release_cache(); }
+
+void CachingAllocator::reset_peaks() {
+  for (Gauge* gauge :
+       {&counters_.requested, &counters_.allocated, &counters_.active, &counters_.reserved, &counters_.segments}) {
+    gauge->peak = gauge->current;
+  }
+}
+
+std::int64_t CachingAllocator::largest_free_block() const {
+  std::int64_t largest = 0;
+  for (const Pool& pool : pools_) {
+    if (!pool.cached.empty()) largest = std::max(largest, pool.cached.at(pool.cached.previous(pool.cached.end())).size);
+  }
+  return largest;
+}
+
+std::int64_t CachingAllocator::block_bytes(BlockHandle handle) const {
+  return holds(handle) ? blocks_[static_cast<std::size_t>(handle.index)].size : 0;
+}
+
+std::vector<BlockView> CachingAllocator::blocks() const {
+  std::vector<BlockView> views;
+  for (const Block& b : blocks_) {
+    const Pool& pool = pools_[static_cast<std::size_t>(b.pool)];
+    if (b.exists) views.push_back({b.address, b.size, pool.stream, pool.small, b.active, b.mapped});
+  }
+  std::ranges::sort(views, {}, &BlockView::address);
+  return views;
+}
+
+std::int32_t CachingAllocator::pool_for(int stream, bool small) {
+  std::size_t i = 0;
+  while (i < pools_.size() && pools_[i].stream != stream) i += 2;
+  if (i == pools_.size()) {
+    pools_.push_back({stream, true, {}, {}});
+    pools_.push_back({stream, false, {}, {}});
+  }
+  return static_cast<std::int32_t>(i + (small ? 0 : 1));
+}
+
+CachingAllocator::Index CachingAllocator::take_cached(const Request& request) {
+  Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
+  if (collects_garbage_) ++lookups_[pool.small ? 0 : 1];
+  auto place = pool.cached.lower_bound(request.size, 0);
+  if (place == pool.cached.end()) return kNone;
+  if (settings_.expandable_segments) place = skip_to_tighter(pool, place);
+  const FreeBlocks::Entry entry = pool.cached.at(place);
+  if (request.size < max_split_) {
+    if (entry.size >= max_split_) return kNone;
+  } else if (entry.size >= request.size + max_non_split_rounding_) {
+    return kNone;
+  }
+  pool.cached.erase(place);
+  return entry.block;
+}
+
+CachingAllocator::Index CachingAllocator::take_new(const Request& request) {
+  if (request.segment > allowed_ - counters_.reserved.current) return kNone;
+  if (settings_.expandable_segments) return take_expandable(request);
+  if (!charge(request.segment)) return kNone;
+  add(counters_.segments, 1);
+  add(counters_.reserved, request.segment);
+  Block block;
+  block.address = fresh_addresses(request.segment);
+  block.size = request.segment;
+  block.pool = request.pool;
+  return new_block(block);
+}
+
+BlockHandle CachingAllocator::hand_out(Index found, const Request& request, std::int64_t bytes) {
+  const bool was_split = is_split(blocks_[static_cast<std::size_t>(found)]);
+  const bool counted = !blocks_[static_cast<std::size_t>(found)].expandable;
+  Index given = found;
+  if (should_split(blocks_[static_cast<std::size_t>(found)], request.size)) {
+    given = split_front(found, request.size);
+    const std::int64_t rest = blocks_[static_cast<std::size_t>(found)].size;
+    if (counted) counters_.inactive_split += was_split ? -request.size : rest;
+  } else if (was_split && counted) {
+    counters_.inactive_split -= blocks_[static_cast<std::size_t>(found)].size;
+  }
+  Block& block = blocks_[static_cast<std::size_t>(given)];
+  block.allocated = true;
+  block.active = true;
+  block.requested = bytes;
+  add(counters_.requested, bytes);
+  add(counters_.allocated, block.size);
+  add(counters_.active, block.size);
+  return {given, block.serial};
+}
+
+bool CachingAllocator::should_split(const Block& block, std::int64_t size) const {
+  const std::int64_t rest = block.size - size;
+  if (pools_[static_cast<std::size_t>(block.pool)].small || settings_.expandable_segments)
+    return rest >= kMinBlockBytes;
+  return size < max_split_ && rest > kSmallRequestBytes;
+}
+
+// The first `size` bytes of `found` become a block of their own; the rest goes to the cache.
+CachingAllocator::Index CachingAllocator::split_front(Index found, std::int64_t size) {
+  Block front = blocks_[static_cast<std::size_t>(found)];
+  front.size = size;
+  front.next = found;
+  const Index given = new_block(front);
+  if (front.previous != kNone) blocks_[static_cast<std::size_t>(front.previous)].next = given;
+  Block& rest = blocks_[static_cast<std::size_t>(found)];
+  rest.previous = given;
+  rest.address += size;
+  rest.size -= size;
+  cache(found);
+  return given;
+}
+
+void CachingAllocator::free_block(Index index) {
+  Block& block = blocks_[static_cast<std::size_t>(index)];
+  const std::int64_t own_size = block.size;
+  add(counters_.active, -own_size);
+  add(counters_.requested, -block.requested);
+  block.active = false;
+  ++block.serial;
+  const std::int64_t merged = try_merge(index, block.previous) + try_merge(index, block.next);
+  cache(index);
+  if (!block.expandable) counters_.inactive_split += (is_split(block) ? block.size : 0) - merged;
+}
+
+// Joins a cached or unmapped neighbour to `into`. Gives the bytes that were added, 0 when the two do not go together.
+std::int64_t CachingAllocator::try_merge(Index into, Index other) {
+  if (other == kNone) return 0;
+  Block& block = blocks_[static_cast<std::size_t>(into)];
+  const Block gone = blocks_[static_cast<std::size_t>(other)];
+  if (gone.active || gone.mapped != block.mapped) return 0;
+  gone.mapped ? uncache(other) : remove_unmapped(other);
+  if (block.previous == other) {
+    block.address = gone.address;
+    block.previous = gone.previous;
+    if (block.previous != kNone) blocks_[static_cast<std::size_t>(block.previous)].next = into;
+  } else {
+    block.next = gone.next;
+    if (block.next != kNone) blocks_[static_cast<std::size_t>(block.next)].previous = into;
+  }
+  block.size += gone.size;
+  recycle(other);
+  return gone.size;
+}
+
+void CachingAllocator::cache(Index index) {
+  Block& block = blocks_[static_cast<std::size_t>(index)];
+  Pool& pool = pools_[static_cast<std::size_t>(block.pool)];
+  block.cached_at = lookups_[pool.small ? 0 : 1];
+  pool.cached.insert({block.size, block.address, index});
+}
+
+void CachingAllocator::uncache(Index index) {
+  const Block& block = blocks_[static_cast<std::size_t>(index)];
+  pools_[static_cast<std::size_t>(block.pool)].cached.erase(block.size, block.address);
+}
+
+CachingAllocator::Index CachingAllocator::new_block(const Block& block) {
+  Index index = static_cast<Index>(blocks_.size());
+  if (spare_.empty()) {
+    blocks_.emplace_back();
+  } else {
+    index = spare_.back();
+    spare_.pop_back();
+  }
+  Block& made = blocks_[static_cast<std::size_t>(index)];
+  const std::uint32_t serial = made.serial + 1;
+  made = block;
+  made.serial = serial;
+  made.exists = true;
+  return index;
+}
+
+void CachingAllocator::recycle(Index index) {
+  blocks_[static_cast<std::size_t>(index)].exists = false;
+  ++blocks_[static_cast<std::size_t>(index)].serial;
+  spare_.push_back(index);
+}
+
+bool CachingAllocator::holds(BlockHandle handle) const {
+  return handle.index >= 0 && static_cast<std::size_t>(handle.index) < blocks_.size() &&
+         blocks_[static_cast<std::size_t>(handle.index)].serial == handle.serial;
+}
+
+std::int64_t CachingAllocator::fresh_addresses(std::int64_t bytes) {
+  next_address_ += bytes;
+  return next_address_ - bytes;
+}
+
+// Takes physical memory of the card, which comes in units of 2 MiB.
+bool CachingAllocator::charge(std::int64_t bytes) {
+  const std::int64_t units = whole_units(bytes);
+  if (units > capacity_ - charged_) return false;
+  charged_ += units;
+  return true;
+}
+
+void CachingAllocator::discharge(std::int64_t bytes) { charged_ -= whole_units(bytes); }
+
+}  // namespace membill
