@@ -200,7 +200,7 @@ void CachingAllocator::free_block(Index index) {
 std::int64_t CachingAllocator::try_merge(Index into, Index other) {
   if (other == kNone) return 0;
   Block& block = blocks_[static_cast<std::size_t>(into)];
-  const Block gone = blocks_[static_cast<std::size_t>(other)];
+  const Block& gone = blocks_[static_cast<std::size_t>(other)];
   if (gone.active || gone.mapped != block.mapped) return 0;
   gone.mapped ? uncache(other) : remove_unmapped(other);
   if (block.previous == other) {

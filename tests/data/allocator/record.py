@@ -8,7 +8,7 @@ Lines: "a BYTES STREAM" allocates block number 0, 1, 2, ... (requested bytes); "
 "c KEY VALUE" is one of the real allocator's counters at the end of the job, peaks over the whole job.
 Only segments freed by an empty_cache appear (the card is larger than the job), so a run of segment_free
 or segment_unmap events is one "e". "c survives" and "c dies" were added by hand: card sizes on which the job was seen to
-live and to run out of memory (threshold.py of shared/oracle; for llama-lora two runs with PHANTOM_BYTES)."""
+live and to run out of memory, each by a run of its own with PHANTOM_BYTES (llama-full: threshold.py of shared/oracle)."""
 import json
 import os
 import sys
