@@ -38,8 +38,17 @@ using Row = std::array<std::string, kColumns.size()>;
 std::string number(std::optional<std::int64_t> value) { return value ? fmt::format("{}", *value) : std::string(); }
 
 Row total_row(std::string_view name, std::string_view place, const Range& range) {
-  return {"total", std::string(name), {}, {}, std::string(place), number(range.likely), number(range.low), number(range.high),
-          {},      {},                {}};
+  return {"total",
+          std::string(name),
+          {},
+          {},
+          std::string(place),
+          number(range.likely),
+          number(range.low),
+          number(range.high),
+          {},
+          {},
+          {}};
 }
 
 Row item_row(const LineItem& item) {

@@ -13,7 +13,8 @@ void append(std::string& line, std::string_view part) {
 }
 
 // `name value`, left out where the field is missing or has the value that needs no mention.
-void append_field(std::string& line, const Report& report, std::string_view name, std::string_view key, std::string_view unsaid) {
+void append_field(std::string& line, const Report& report, std::string_view name, std::string_view key,
+                  std::string_view unsaid) {
   const std::string value = plan_text(report, key);
   if (value.empty() || value == unsaid) return;
   append(line, fmt::format("{} {}", name, value));
@@ -53,10 +54,8 @@ std::string model_line(const Report& report) {
     append(line, count_text(*model.active_parameters) + " active");
   }
   if (model.trainable_parameters) {
-    const std::string share = share_text(*model.trainable_parameters, model.parameters.value_or(0));
     const bool all = model.trainable_parameters == model.parameters;
     append(line, all ? "all trainable" : fmt::format("{} trainable", count_text(*model.trainable_parameters)));
-    if (!all && !share.empty()) line += fmt::format(" ({})", share);
   }
   return line;
 }

@@ -185,6 +185,8 @@ std::string report_json(const Report& report, JsonLayout layout) {
 }  // namespace
 
 std::string render_json(const Report& report, const RenderOptions&) { return report_json(report, JsonLayout::lines); }
-std::string render_jsonl(const Report& report, const RenderOptions&) { return report_json(report, JsonLayout::compact); }
+std::string render_jsonl(const Report& report, const RenderOptions&) {
+  return report_json(report, JsonLayout::compact);
+}
 
 }  // namespace membill::report

@@ -35,8 +35,9 @@ void bill(std::string& out, const Report& report) {
 void totals(std::string& out, const Report& report) {
   out += "| total | low | likely | high | compare with |\n| --- | ---: | ---: | ---: | --- |\n";
   for (const TotalRow& row : total_rows(report)) {
-    out += fmt::format("| {} | {} | {} | {} | {}{} |\n", row.name, size_text(row.range->low), size_text(row.range->likely),
-                       size_text(row.range->high), report.at_least ? "at least, " : "", escaped(row.note));
+    out +=
+        fmt::format("| {} | {} | {} | {} | {}{} |\n", row.name, size_text(row.range->low), size_text(row.range->likely),
+                    size_text(row.range->high), report.at_least ? "at least, " : "", escaped(row.note));
   }
   out += '\n';
 }
@@ -58,8 +59,8 @@ void moments(std::string& out, const Report& report) {
   if (report.moments.empty()) return;
   out += "| moment | requested | allocated | at its end |\n| --- | ---: | ---: | ---: |\n";
   for (const Moment& moment : report.moments) {
-    out += fmt::format("| {} | {} | {} | {} |\n", escaped(moment.name), size_text(moment.requested), size_text(moment.allocated),
-                       size_text(moment.end));
+    out += fmt::format("| {} | {} | {} | {} |\n", escaped(moment.name), size_text(moment.requested),
+                       size_text(moment.allocated), size_text(moment.end));
   }
   out += '\n';
 }
@@ -68,8 +69,9 @@ void ranks(std::string& out, const Report& report) {
   if (report.ranks.size() < 2) return;
   out += "| rank | requested | allocated | reserved | device |\n| --- | ---: | ---: | ---: | ---: |\n";
   for (const RankBill& rank : report.ranks) {
-    out += fmt::format("| {} | {} | {} | {} | {} |\n", escaped(rank.name), size_text(rank.requested.likely),
-                       size_text(rank.allocated.likely), size_text(rank.reserved.likely), size_text(rank.device.likely));
+    out +=
+        fmt::format("| {} | {} | {} | {} | {} |\n", escaped(rank.name), size_text(rank.requested.likely),
+                    size_text(rank.allocated.likely), size_text(rank.reserved.likely), size_text(rank.device.likely));
   }
   out += '\n';
 }
@@ -83,11 +85,14 @@ void notes(std::string& out, std::string_view heading, const std::vector<std::st
 
 void verdict(std::string& out, const Report& report) {
   const Verdict& verdict = report.verdict;
-  if (verdict.capacity) out += fmt::format("* Capacity: {}\n", size_text(*verdict.capacity));
-  if (verdict.headroom) out += fmt::format("* Headroom: {}\n", size_text(*verdict.headroom));
-  if (verdict.smallest_card) out += fmt::format("* Least allocator capacity that survives: {}\n", size_text(*verdict.smallest_card));
   const std::string because = because_text(report);
-  out += fmt::format("* Verdict: **{}**{}{}\n", answer_word(verdict.answer), because.empty() ? "" : ": ", escaped(because));
+  out +=
+      fmt::format("**Verdict: {}**{}{}\n", answer_word(verdict.answer), because.empty() ? "" : ": ", escaped(because));
+  if (verdict.capacity) out += fmt::format("\n* capacity: {}", size_text(*verdict.capacity));
+  if (verdict.headroom) out += fmt::format("\n* headroom: {}", size_text(*verdict.headroom));
+  if (verdict.smallest_card)
+    out += fmt::format("\n* least allocator capacity that survives: {}", size_text(*verdict.smallest_card));
+  if (out.back() != '\n') out += '\n';
 }
 
 }  // namespace

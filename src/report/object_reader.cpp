@@ -89,8 +89,7 @@ const Value* ObjectReader::map(std::string_view key) { return find(key, Value::K
 void ObjectReader::refuse_others() {
   for (const auto& [key, value] : value_.entries()) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    const std::string_view near = nearest_word(key, known_);
-    problems_.add({file_, path_of(key), "is not a key of a report", near.empty() ? "" : "did you mean " + std::string(near) + "?"});
+    problems_.add({file_, path_of(key), "is not a key of a report", std::string(nearest_word(key, known_))});
   }
 }
 

@@ -35,7 +35,8 @@ class ObjectReader {
 
   // The member whose word `word_of` gives.
   template <typename Choice>
-  void choose(std::string_view key, Choice& result, std::initializer_list<Choice> choices, std::string_view (*word_of)(Choice)) {
+  void choose(std::string_view key, Choice& result, std::initializer_list<Choice> choices,
+              std::string_view (*word_of)(Choice)) {
     std::string word;
     const std::size_t before = problems_.list().size();
     read(key, word);

@@ -77,7 +77,8 @@ void read_rank(ObjectReader& fields, RankBill& rank) {
 
 void read_verdict(ObjectReader& fields, Verdict& verdict) {
   fields.choose<Answer>("answer", verdict.answer,
-                        {Answer::fits, Answer::tight, Answer::does_not_fit, Answer::unknown, Answer::none}, answer_word);
+                        {Answer::fits, Answer::tight, Answer::does_not_fit, Answer::unknown, Answer::none},
+                        answer_word);
   fields.read("capacity", verdict.capacity);
   fields.read("headroom", verdict.headroom);
   fields.read("smallest_card", verdict.smallest_card);
@@ -119,7 +120,8 @@ void check_sum(const Report& report, const std::string& file, Problems& problems
   }
   const std::optional<std::int64_t> total = report.totals.requested.likely;
   if (total && *total != sum) {
-    problems.add({file, "totals.requested", "is " + count_text(*total) + " but the items at the peak sum to " + count_text(sum), ""});
+    problems.add({file, "totals.requested",
+                  "is " + count_text(*total) + " but the items at the peak sum to " + count_text(sum), ""});
   }
 }
 
@@ -129,7 +131,8 @@ Report read_report(const Value& tree, const std::string& file, Problems& problem
   Report report;
   const Value* schema = tree.find("schema");
   if (schema == nullptr || !schema->is_string() || schema->as_string() != kReportSchema) {
-    problems.add({file, "schema", "is not a saved report of membill", "needs \"schema\": \"" + std::string(kReportSchema) + "\""});
+    problems.add({file, "schema", "is not a saved report of membill",
+                  "needs \"schema\": \"" + std::string(kReportSchema) + "\""});
     return report;
   }
   Problems found;

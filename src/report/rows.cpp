@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::max();
 
-bool is_zero(const LineItem& item) { return item.bytes == 0 && item.at_peak.value_or(0) == 0 && item.high.value_or(0) == 0; }
+bool is_zero(const LineItem& item) {
+  return item.bytes == 0 && item.at_peak.value_or(0) == 0 && item.high.value_or(0) == 0;
+}
 
 void sort_by_size(std::vector<const LineItem*>& rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const LineItem* a, const LineItem* b) {
@@ -46,12 +48,12 @@ Rows bill_rows(const Report& report) {
 
 std::vector<TotalRow> total_rows(const Report& report) {
   const Totals& totals = report.totals;
-  std::vector<TotalRow> rows{{"requested", "live tensors: the rows above", &totals.requested},
+  std::vector<TotalRow> rows{{"requested", "the rows above", &totals.requested},
                              {"allocated", "max_memory_allocated", &totals.allocated},
                              {"reserved", "max_memory_reserved", &totals.reserved},
-                             {"device", "as nvidia-smi shows it", &totals.device}};
-  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM of one node", &totals.host});
-  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk of one node", &totals.nvme});
+                             {"device", "as nvidia-smi shows", &totals.device}};
+  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM of a node", &totals.host});
+  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk of a node", &totals.nvme});
   return rows;
 }
 
@@ -67,7 +69,7 @@ std::string highest_text(const LineItem& item) {
 
 std::string peak_text(const Report& report) {
   std::string text = clean_text(report.peak_moment);
-  if (report.ranks.size() > 1 && !report.peak_rank.empty()) text += " on " + clean_text(report.peak_rank);
+  if (!report.peak_rank.empty()) text += " on " + clean_text(report.peak_rank);
   return text;
 }
 

@@ -12,9 +12,11 @@ namespace membill::report {
 
 // A bill told apart by where bytes lie and whether the sum of the peak counts them.
 struct Rows {
-  std::vector<const LineItem*> peak;    // device items of the peak's sum: by at_peak, then by their own highest; unknown ones first
-  std::vector<const LineItem*> beside;  // device items outside of that sum: context, communicators, the allocator's slack
-  std::vector<const LineItem*> host;    // host and NVMe items, by size
+  std::vector<const LineItem*>
+      peak;  // device items of the peak's sum: by at_peak, then by their own highest; unknown ones first
+  std::vector<const LineItem*>
+      beside;                         // device items outside of that sum: context, communicators, the allocator's slack
+  std::vector<const LineItem*> host;  // host and NVMe items, by size
 };
 
 // Leaves out items that are zero at the peak and at all other times.
@@ -23,7 +25,7 @@ struct Rows {
 // A total with its name and what it can be compared to.
 struct TotalRow {
   std::string_view name;  // "requested"
-  std::string_view note;  // "live tensors: the sum of the bill"
+  std::string_view note;  // "the rows above"
   const Range* range;
 };
 
@@ -35,7 +37,7 @@ struct TotalRow {
 // An item's own highest as text, empty when it equals its share of the peak.
 [[nodiscard]] std::string highest_text(const LineItem& item);
 
-// "backward on rank 0", or the moment alone when there is one rank.
+// The deciding moment and rank: "backward on rank 0".
 [[nodiscard]] std::string peak_text(const Report& report);
 // Why the verdict is what it is: the report's sentence, or how to get a verdict.
 [[nodiscard]] std::string because_text(const Report& report);

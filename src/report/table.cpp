@@ -14,16 +14,19 @@ namespace {
 constexpr std::size_t kMinimumWidth = 80;
 constexpr std::size_t kBarsFrom = 100;  // columns of a terminal that has room for share bars
 constexpr std::size_t kLongestBar = 40;
-constexpr std::size_t kSize = 12;       // "1023.99 MiB" and a blank
+constexpr std::size_t kSize = 12;  // "1023.99 MiB" and a blank
 constexpr std::size_t kShare = 8;
-constexpr std::size_t kHighest = 26;    // "1023.99 MiB to 1023.99 MiB"
+constexpr std::size_t kHighest = 26;  // "1023.99 MiB to 1023.99 MiB"
 constexpr std::size_t kShortestLabel = 20;
+constexpr std::size_t kShortestRangeLabel = 10;
+constexpr std::size_t kLongestRangeLabel = 22;  // with three sizes and a note of 20 columns: 80
 
 class Table {
  public:
   Table(const Report& report, const RenderOptions& options)
       : report_(report),
         rows_(bill_rows(report)),
+        totals_(total_rows(report)),
         width_(std::max(options.width, kMinimumWidth)),
         bars_(options.width >= kBarsFrom),
         color_(options.color) {
@@ -71,10 +74,12 @@ class Table {
   void measure() {
     for (const std::vector<const LineItem*>* part : {&rows_.peak, &rows_.beside, &rows_.host}) {
       for (const LineItem* item : *part) {
-        label_ = std::max(label_, text_width(item->label));
-        highest_ = std::max(highest_, text_width(highest_text(*item)));
+        std::size_t& label = part == &rows_.peak ? label_ : range_label_;
+        label = std::max(label, text_width(item->label) + (part == &rows_.peak ? 0 : 2));
       }
     }
+    range_label_ = std::clamp(range_label_, kShortestRangeLabel, kLongestRangeLabel);
+    for (const LineItem* item : rows_.peak) highest_ = std::max(highest_, text_width(highest_text(*item)));
     if (!with_highest_) highest_ = 0;
     highest_ = std::min(std::max<std::size_t>(highest_, with_highest_ ? 11 : 0), kHighest) + (with_highest_ ? 2 : 0);
     label_ = std::clamp(label_, kShortestLabel, width_ - kSize - kShare - highest_);
@@ -97,7 +102,8 @@ class Table {
     return "  " + std::string(std::min(length, longest), '#');
   }
 
-  std::string cells(std::string_view label, std::string_view size, std::string_view share, std::string_view highest) const {
+  std::string cells(std::string_view label, std::string_view size, std::string_view share,
+                    std::string_view highest) const {
     return left_aligned(shortened(label, label_), label_) + right_aligned(size, kSize) + right_aligned(share, kShare) +
            right_aligned(highest, highest_);
   }
@@ -113,31 +119,41 @@ class Table {
            (known ? bar(share) : ""));
     }
     const std::string sum = (report_.at_least ? "at least " : "") + size_text(report_.totals.requested.likely);
-    const std::string name = "TOTAL in " + peak_text(report_);
-    const std::size_t room = label_ + kSize;
-    const std::string label = shortened(report_.peak_moment.empty() ? "TOTAL" : name, room - text_width(sum) - 1);
-    line(bold(left_aligned(label, room - text_width(sum)) + sum + right_aligned(share_text(total, total), kShare)));
+    line(bold(left_aligned("TOTAL", label_ + kSize - text_width(sum)) + sum +
+              right_aligned(share_text(total, total), kShare)));
     line("");
   }
 
   void totals() {
-    line(bold(fmt::format("{:<10}{:>13}{:>13}{:>13}", "", "low", "likely", "high")));
-    for (const LineItem* item : rows_.beside) beside(*item);
-    for (const TotalRow& row : total_rows(report_)) range(row.name, *row.range, row.note);
-    for (const LineItem* item : rows_.host) beside(*item);
+    line(bold(range_cells("", "low", "likely", "high")));
+    for (const TotalRow& row : totals_) {
+      if (row.range == &report_.totals.device) ranged(rows_.beside, Place::device);
+      if (row.range == &report_.totals.host) ranged(rows_.host, Place::host);
+      if (row.range == &report_.totals.nvme) ranged(rows_.host, Place::nvme);
+      range(row.name, *row.range, row.note);
+    }
     line("");
   }
 
-  void beside(const LineItem& item) {
-    const std::string size = item.bytes ? range_text({item.low, item.bytes, item.high}) : "unknown";
-    line(fmt::format("  {} {}", shortened(item.label, width_ - 3 - size.size()), size));
+  std::string range_cells(std::string_view name, std::string_view low, std::string_view likely,
+                          std::string_view high) const {
+    return left_aligned(shortened(name, range_label_), range_label_) + right_aligned(low, kSize) +
+           right_aligned(likely, kSize) + right_aligned(high, kSize);
   }
 
   void range(std::string_view name, const Range& range, std::string_view note) {
     const bool exact = range.low == range.high;
-    const std::string_view marker = report_.at_least ? "at least, " : "";
-    line(fmt::format("{:<10}{:>13}{:>13}{:>13}  {}{}", name, exact ? "" : size_text(range.low), size_text(range.likely),
-                     exact ? "" : size_text(range.high), marker, note));
+    const bool bound = report_.at_least && range.likely && range.low == range.likely;
+    const std::string likely = (bound ? ">= " : "") + size_text(range.likely);
+    const std::string cells =
+        range_cells(name, exact ? "" : size_text(range.low), likely, exact ? "" : size_text(range.high));
+    line(note.empty() ? cells : cells + "  " + std::string(note));
+  }
+
+  void ranged(const std::vector<const LineItem*>& items, Place place) {
+    for (const LineItem* item : items) {
+      if (item->where == place) range("+ " + item->label, {item->low, item->bytes, item->high}, "");
+    }
   }
 
   void moments() {
@@ -180,9 +196,11 @@ class Table {
 
   void verdict() {
     const Verdict& verdict = report_.verdict;
+    if (!report_.peak_moment.empty()) block("PEAK", "in " + peak_text(report_));
     if (verdict.capacity) block("CAPACITY", size_text(*verdict.capacity));
     if (verdict.headroom) block("HEADROOM", size_text(*verdict.headroom));
-    if (verdict.smallest_card) block("SMALLEST", size_text(*verdict.smallest_card) + " for the allocator is the least that survives");
+    if (verdict.smallest_card)
+      block("SMALLEST", size_text(*verdict.smallest_card) + " for the allocator is the least that survives");
     const std::string because = because_text(report_);
     block("VERDICT", fmt::format("{}{}{}", answer_word(verdict.answer), because.empty() ? "" : ": ", because),
           answer_color(verdict.answer));
@@ -190,11 +208,13 @@ class Table {
 
   const Report& report_;
   Rows rows_;
+  std::vector<TotalRow> totals_;
   std::size_t width_;
   bool bars_;
   bool color_;
   bool with_highest_ = false;
   std::size_t label_ = 0;
+  std::size_t range_label_ = 0;
   std::size_t highest_ = 0;
   std::string out_;
 };

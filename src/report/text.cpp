@@ -64,9 +64,9 @@ std::string size_text(std::int64_t bytes) {
   const std::uint64_t size = magnitude(bytes);
   const std::string_view sign = bytes < 0 ? "-" : "";
   for (const Unit& unit : kUnits) {
-    // Half a hundredth below the unit already rounds to 1.00 of it.
     const std::uint64_t one = std::uint64_t{1} << unit.shift;
-    if (size < one - one / 200) continue;
+    // Half a hundredth of the next smaller unit below would print as 1024.00 of that.
+    if (size < one - (one >> 10) / 200) continue;
     const std::uint64_t hundredths = ((size & (one - 1)) * 100 + one / 2) >> unit.shift;
     const std::uint64_t whole = (size >> unit.shift) + hundredths / 100;
     return fmt::format("{}{}.{:02} {}", sign, whole, hundredths % 100, unit.name);
