@@ -79,6 +79,7 @@ class PeakWalk {
 
   void open_moment(std::int32_t moment, std::size_t i) {
     close_moment();
+    if (marks_++ == 1) result_.built = sum_;
     current_ = i < trace_.billed_from ? -1 : moment;
     high_ = sum_;
     high_at_ = i;
@@ -107,6 +108,7 @@ class PeakWalk {
   std::int64_t sum_ = 0, high_ = 0;
   std::size_t high_at_ = 0;
   std::int32_t current_ = -1;
+  int marks_ = 0;
   std::vector<int> place_;  // by moment: place in result_.moments, -1 before its first occurrence
 };
 

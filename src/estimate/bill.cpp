@@ -1,0 +1,83 @@
+#include "estimate/bill.h"
+
+#include <algorithm>
+
+#include "estimate/item_table.h"
+#include "estimate/runtime_lines.h"
+
+namespace membill {
+namespace {
+
+LineItem new_line(std::string_view id) {
+  const ItemRow& row = item_row(id);
+  LineItem line;
+  line.id = id;
+  line.label = row.label;
+  line.category = row.category;
+  line.source = row.source;
+  return line;
+}
+
+LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, const std::vector<LiveItem>& live) {
+  LineItem line = new_line(job.trace.items[item]);
+  const PeakFold own = fold_peak(job.trace, bill.bytes, static_cast<int>(item));
+  line.bytes = own.highest;
+  line.low = line.high = own.highest;
+  line.at_peak = 0;
+  line.formula = "0";
+  for (const MomentFold& moment : own.moments)
+    if (moment.highest > 0) line.moments.emplace_back(job.trace.moments[static_cast<std::size_t>(moment.moment)], moment.highest);
+  for (const LiveItem& part : live) {
+    if (part.item != static_cast<ItemId>(item)) continue;
+    line.at_peak = job.symbols.evaluate(part.bytes);
+    line.formula = job.symbols.text(part.bytes);
+  }
+  return line;
+}
+
+LineItem context_line(const Hardware& hardware) {
+  LineItem line = new_line("runtime.context");
+  const Range range = context_bytes(hardware);
+  line.bytes = range.likely;
+  line.low = range.low;
+  line.high = range.high;
+  line.at_peak = 0;
+  line.formula = "outside of the allocator, not in the requested total";
+  return line;
+}
+
+// What is unknown is a line without bytes, never a zero.
+void add_unknown_activations(std::vector<LineItem>& items) {
+  for (const char* id : {"activations.block", "loss.logits"}) {
+    LineItem line = new_line(id);
+    line.formula = "unknown: no block program for this model type";
+    items.push_back(std::move(line));
+  }
+}
+
+void add_moments(Bill& bill, const Simulation& job) {
+  bill.moments.push_back({"build", kOnlyRank, bill.peak.built, std::nullopt, bill.peak.built});
+  for (const MomentFold& moment : bill.peak.moments)
+    bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], kOnlyRank, moment.highest, std::nullopt, moment.end});
+  bill.peak_moment = job.trace.moments[static_cast<std::size_t>(bill.peak.moment)];
+}
+
+}  // namespace
+
+Bill make_bill(const Simulation& job, const Hardware& hardware) {
+  Bill bill;
+  bill.bytes = job.trace.evaluate(job.symbols);
+  bill.peak = fold_peak(job.trace, bill.bytes);
+  const std::vector<LiveItem> live = live_at(job.trace, bill.bytes, bill.peak.at);
+  for (std::size_t item = 0; item < job.trace.items.size(); ++item) {
+    LineItem line = device_line(job, bill, item, live);
+    if (line.bytes != 0) bill.items.push_back(std::move(line));
+  }
+  std::stable_sort(bill.items.begin(), bill.items.end(), [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
+  if (!job.activations_known) add_unknown_activations(bill.items);
+  bill.items.push_back(context_line(hardware));
+  add_moments(bill, job);
+  return bill;
+}
+
+}  // namespace membill

@@ -1,0 +1,25 @@
+// The bill of one simulated rank: items, moments and the peak, all folds of its trace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "estimate/simulation.h"
+#include "membill/report.h"
+#include "trace/fold.h"
+
+namespace membill {
+
+inline constexpr const char* kOnlyRank = "rank 0";
+
+struct Bill {
+  std::vector<std::int64_t> bytes;   // of every size of the trace, as asked for
+  PeakFold peak;
+  std::vector<LineItem> items;       // by at_peak, highest first
+  std::vector<Moment> moments;       // allocated is filled in by the replay
+  std::string peak_moment;
+};
+
+[[nodiscard]] Bill make_bill(const Simulation& job, const Hardware& hardware);
+
+}  // namespace membill

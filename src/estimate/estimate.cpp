@@ -1,0 +1,62 @@
+#include "membill/estimate.h"
+
+#include "estimate/bill.h"
+#include "membill/catalog.h"
+#include "estimate/simulation.h"
+#include "estimate/verdict.h"
+
+namespace membill {
+namespace {
+
+// A model of which only a total is known: one tensor of that many elements.
+ModelSpec with_sections(const ModelSpec& model) {
+  ModelSpec whole = model;
+  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
+  TensorSpec all;
+  all.name = "parameters.weight";
+  all.shape = {*whole.stated_parameters};
+  all.module = ModuleKind::linear;
+  Section section;
+  section.name = "parameters";
+  section.kinds.emplace_back();
+  section.kinds.back().tensors.push_back(std::move(all));
+  whole.sections.push_back(std::move(section));
+  return whole;
+}
+
+void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const Simulation& job) {
+  report.model = {model.name, model.model_type, model.parameters(), model.active_parameters(), job.trainable_parameters,
+                  model.layers, model.hidden, model.vocab, model.source};
+  for (const PlanFieldRow& row : plan_fields()) report.plan.push_back({std::string(row.key), row.write(plan)});
+  if (hardware.gpu) report.hardware.name = hardware.gpu->short_name.empty() ? hardware.gpu->name : hardware.gpu->short_name;
+  report.hardware.count = hardware.count;
+  report.hardware.nodes = hardware.nodes;
+  if (const auto usable = hardware.usable()) report.hardware.usable_bytes = usable->count();
+  if (hardware.host_ram) report.hardware.host_bytes = hardware.host_ram->count();
+  report.assumptions = job.assumptions;
+  report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());
+  report.warnings = job.warnings;
+  report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());
+  for (const std::string& part : model.not_counted) report.warnings.push_back(part + " is not counted");
+  for (const SymbolTable::Entry& entry : job.symbols.entries())
+    if (!entry.derived || entry.name == "N") report.symbols.push_back({entry.name, entry.meaning, entry.value});
+}
+
+}  // namespace
+
+Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const EstimateOptions& options) {
+  const ModelSpec whole = with_sections(model);
+  const Simulation job = simulate(whole, plan, hardware);
+  Report report;
+  describe_inputs(report, model, plan, hardware, job);
+  const Bill bill = make_bill(job, hardware);
+  report.at_least = !job.activations_known;
+  report.items = bill.items;
+  report.moments = bill.moments;
+  report.peak_moment = bill.peak_moment;
+  report.peak_rank = kOnlyRank;
+  judge(report, job, bill, plan, hardware, options);
+  return report;
+}
+
+}  // namespace membill

@@ -1,0 +1,55 @@
+#include "estimate/item_table.h"
+
+#include <array>
+
+namespace membill {
+namespace {
+
+constexpr std::string_view kCensus = "census of the model's parameters";
+constexpr std::string_view kAutograd = "torch 2.15 autograd: tensors that each operator saves (derivatives.yaml)";
+constexpr std::string_view kLoss = "transformers 5.24 loss/loss_utils.py ForCausalLMLoss";
+
+constexpr std::array kRows = {
+    ItemRow{"weights.base", "base weights", "weights", kCensus},
+    ItemRow{"weights.adapter", "adapter weights", "weights", "peft 0.21 tuners/lora/layer.py"},
+    ItemRow{"weights.master", "fp32 master weights", "weights", "Rajbhandari et al. 2020 (ZeRO), section 3.1"},
+    ItemRow{"weights.quantization", "scales and tables of quantised weights", "weights", "bitsandbytes 0.50 functional.py quantize_4bit"},
+    ItemRow{"weights.buffers", "model buffers", "weights", "census of the model's buffers"},
+    ItemRow{"weights.autocast", "16-bit copies of weights under autocast", "weights", "torch 2.15 aten/src/ATen/autocast_mode.cpp cached_cast"},
+    ItemRow{"weights.dequantized", "dequantised matrix of one linear", "weights", "bitsandbytes 0.50 autograd/_functions.py MatMul4Bit"},
+    ItemRow{"gradients", "gradients", "gradients", "torch 2.15 autograd AccumulateGrad"},
+    ItemRow{"optimizer.m", "optimizer: first moment", "optimizer", "torch 2.15 torch/optim, or the optimizer's own code"},
+    ItemRow{"optimizer.v", "optimizer: second moment", "optimizer", "torch 2.15 torch/optim, or the optimizer's own code"},
+    ItemRow{"optimizer.step", "optimizer: step counters", "optimizer", "torch 2.15 torch/optim (fused)"},
+    ItemRow{"optimizer.tables", "optimizer: quantisation tables", "optimizer", "bitsandbytes 0.50 optim/optimizer.py"},
+    ItemRow{"optimizer", "optimizer: further states", "optimizer", "the optimizer's own code"},
+    ItemRow{"activations.embedding", "embedding output, masks, positions", "activations", kAutograd},
+    ItemRow{"activations.boundaries", "residual stream between layers", "activations", kAutograd},
+    ItemRow{"activations.block", "tensors inside the layers", "activations", kAutograd},
+    ItemRow{"activations.final", "final norm", "activations", kAutograd},
+    ItemRow{"activations.gradients", "gradients of activations on their way down", "activations", kAutograd},
+    ItemRow{"loss.logits", "logits", "loss", kLoss},
+    ItemRow{"loss.upcast", "fp32 copy of the logits", "loss", kLoss},
+    ItemRow{"loss.probabilities", "log-probabilities of the loss", "loss", kLoss},
+    ItemRow{"loss.gradient", "gradients of loss and logits", "loss", kLoss},
+    ItemRow{"step.temporaries", "temporaries of clipping and the optimizer's step", "step", "torch 2.15 torch/optim"},
+    ItemRow{"runtime.workspace", "cuBLAS workspace", "runtime", "torch 2.15 aten/src/ATen/cuda/CublasHandlePool.cpp"},
+    ItemRow{"runtime.context", "CUDA context and loaded kernels", "runtime",
+            "measured on A100, RTX 6000 Ada and RTX 3090 with lazy loading: ml-engineering training/performance; unsloth-zoo#1053; InvokeAI#9413"},
+    ItemRow{"other", "other", "other", "trace"},
+};
+
+}  // namespace
+
+std::span<const ItemRow> item_table() { return kRows; }
+
+const ItemRow& item_row(std::string_view id) {
+  for (const ItemRow& row : kRows)
+    if (row.id == id) return row;
+  const std::string_view first = id.substr(0, id.find('.'));
+  for (const ItemRow& row : kRows)
+    if (row.id == first) return row;
+  return kRows.back();
+}
+
+}  // namespace membill

@@ -1,0 +1,117 @@
+#include "estimate/verdict.h"
+
+#include <algorithm>
+
+#include "estimate/runtime_lines.h"
+#include "trace/replay.h"
+
+namespace membill {
+namespace {
+
+AllocatorSettings allocator_settings(const AllocatorPlan& plan) {
+  AllocatorSettings settings;
+  settings.expandable_segments = plan.expandable_segments;
+  if (plan.max_split_size_mb) settings.max_split_size_bytes = checked_mul(*plan.max_split_size_mb, (1_MiB).count());
+  if (plan.garbage_collection_threshold) settings.garbage_collection_threshold = *plan.garbage_collection_threshold;
+  if (plan.roundup_power2_divisions)
+    settings.roundup_power2_divisions = read_allocator_settings("roundup_power2_divisions:" + *plan.roundup_power2_divisions).settings.roundup_power2_divisions;
+  return settings;
+}
+
+std::string gib(std::int64_t bytes) {
+  const std::int64_t hundredths = (bytes * 100 + (std::int64_t{1} << 29)) >> 30;
+  const std::string fraction = std::to_string(hundredths % 100);
+  return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
+}
+
+class Judgement {
+ public:
+  Judgement(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware)
+      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), context_(context_bytes(hardware)) {
+    if (const auto usable = hardware.usable()) capacity_ = usable->count();
+  }
+
+  void without_replay() {
+    report_.totals.requested = Range::exact(bill_.peak.highest);
+    report_.totals.nvme = Range::exact(0);
+    report_.ranks.push_back({kOnlyRank, report_.totals.requested, {}, {}, {}});
+  }
+
+  void with_replay(bool smallest_card) {
+    flat_ = expand(job_.trace, bill_.bytes);
+    const ReplayResult free_run = run(std::nullopt);
+    ReplayResult shown = free_run;
+    if (capacity_ && *capacity_ > *context_.likely) {
+      const ReplayResult on_card = run(*capacity_ - *context_.likely);
+      survives_ = on_card.survives;
+      if (survives_) shown = on_card;
+    } else if (capacity_) {
+      survives_ = false;
+    }
+    fill_totals(shown);
+    if (smallest_card) report_.verdict.smallest_card = smallest_capacity(flat_, job_.trace, bill_.bytes, settings_);
+    decide();
+  }
+
+ private:
+  [[nodiscard]] ReplayResult run(std::optional<std::int64_t> capacity) const {
+    return replay(flat_, job_.trace, bill_.bytes, settings_, capacity);
+  }
+
+  void fill_totals(const ReplayResult& shown) {
+    Totals& totals = report_.totals;
+    totals.requested = Range::exact(bill_.peak.highest);
+    totals.allocated = Range::exact(shown.allocated);
+    totals.reserved = Range::exact(shown.reserved);
+    totals.device = {checked_add(shown.reserved, *context_.low), checked_add(shown.reserved, *context_.likely), checked_add(shown.reserved, *context_.high)};
+    totals.nvme = Range::exact(0);
+    report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
+    for (Moment& moment : report_.moments)
+      for (const ReplayMoment& replayed : shown.moments)
+        if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment.name) moment.allocated = replayed.allocated;
+  }
+
+  void decide() {
+    Verdict& verdict = report_.verdict;
+    if (!capacity_) {
+      verdict.because = "no card was named";
+      return;
+    }
+    verdict.capacity = capacity_;
+    verdict.headroom = checked_sub(*capacity_, *report_.totals.device.likely);
+    if (!survives_) verdict.answer = Answer::does_not_fit;
+    else if (report_.at_least) verdict.answer = Answer::unknown;
+    else verdict.answer = *capacity_ > *context_.high && run(*capacity_ - *context_.high).survives ? Answer::fits : Answer::tight;
+    verdict.because = reason(verdict);
+  }
+
+  [[nodiscard]] std::string reason(const Verdict& verdict) const {
+    std::string text = report_.at_least ? "at least " : "";
+    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable; the highest moment is " + report_.peak_moment;
+    const auto largest = std::find_if(report_.items.begin(), report_.items.end(), [](const LineItem& item) { return item.at_peak.value_or(0) > 0; });
+    if (largest != report_.items.end()) text += ", most of it " + largest->label + " (" + gib(*largest->at_peak) + ")";
+    if (verdict.answer == Answer::tight) text += "; a larger CUDA context would not fit";
+    if (verdict.answer == Answer::unknown) text += "; activations are unknown";
+    return text;
+  }
+
+  Report& report_;
+  const Simulation& job_;
+  const Bill& bill_;
+  AllocatorSettings settings_;
+  Range context_;
+  std::optional<std::int64_t> capacity_;
+  FlatTrace flat_;
+  bool survives_ = true;
+};
+
+}  // namespace
+
+void judge(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware,
+           const EstimateOptions& options) {
+  Judgement judgement(report, job, bill, plan, hardware);
+  if (options.replay) judgement.with_replay(options.smallest_card);
+  else judgement.without_replay();
+}
+
+}  // namespace membill

@@ -1,0 +1,89 @@
+#include "oracle_rows.h"
+
+#include <fstream>
+#include <stdexcept>
+
+#include "estimate/simulation.h"
+#include "io/embedded.h"
+#include "io/json_reader.h"
+#include "membill/catalog.h"
+#include "trace/fold.h"
+#include "trace/replay.h"
+
+namespace membill::accuracy {
+namespace {
+
+ModelSpec describe(const Value& config, Problems& problems) {
+  const std::string type = config.find("model_type")->as_string();
+  const Family* family = find_family(type);
+  if (family == nullptr) throw std::runtime_error("no family " + type);
+  const io::EmbeddedFile* defaults = io::find_embedded("defaults", type);
+  const Value full = defaults == nullptr ? config : with_class_defaults(config, io::parse_json(defaults->text, type));
+  return family->describe(full, problems);
+}
+
+std::map<std::string, std::int64_t> figures(const Value& map) {
+  std::map<std::string, std::int64_t> result;
+  for (const auto& [key, value] : map.entries()) result[key] = value.as_int();
+  return result;
+}
+
+// The measured loop counts its loss with the forward, and its phases end where the next begins.
+void add_moment(std::map<std::string, std::int64_t>& out, const Trace& trace, const PeakFold& fold) {
+  for (const MomentFold& moment : fold.moments) {
+    std::string name = trace.moments[static_cast<std::size_t>(moment.moment)];
+    if (name == "loss") name = "forward";
+    auto& peak = out["peak_" + name];
+    peak = std::max(peak, moment.highest);
+    out["after_" + name] = moment.end;
+  }
+  out["peak"] = fold.highest;
+}
+
+}  // namespace
+
+std::vector<OracleRow> read_oracle_rows(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  std::vector<OracleRow> rows;
+  for (std::string line; std::getline(file, line);) {
+    const Value value = io::parse_json(line, path);
+    OracleRow row;
+    Problems problems;
+    row.id = value.find("id")->as_string();
+    row.model = describe(*value.find("config"), problems);
+    read_plan(*value.find("job"), row.id, row.plan, problems);
+    problems.throw_if_any();
+    row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
+    if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
+    row.requested = figures(*value.find("requested"));
+    row.allocated = figures(*value.find("bytes"));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Predicted predict(const OracleRow& row, bool with_replay) {
+  const Simulation job = simulate(row.model, row.plan, {});
+  const std::vector<std::int64_t> bytes = job.trace.evaluate(job.symbols);
+  Predicted result;
+  result.activations_known = job.activations_known;
+  const PeakFold fold = fold_peak(job.trace, bytes);
+  add_moment(result.requested, job.trace, fold);
+  result.requested["weights"] = fold.built;
+  if (with_replay) {
+    const ReplayResult replayed = replay(expand(job.trace, bytes), job.trace, bytes, {}, std::nullopt);
+    result.reserved = replayed.reserved;
+    for (const ReplayMoment& moment : replayed.moments) {
+      std::string name = job.trace.moments[static_cast<std::size_t>(moment.moment)];
+      if (name == "loss") name = "forward";
+      auto& peak = result.allocated["peak_" + name];
+      peak = std::max(peak, moment.allocated);
+      result.allocated["after_" + name] = moment.end;
+    }
+    result.allocated["peak"] = replayed.allocated;
+  }
+  return result;
+}
+
+}  // namespace membill::accuracy
