@@ -13,7 +13,8 @@ FieldReader::FieldReader(const Value& value, std::string file, std::string prefi
 }
 
 std::string FieldReader::dotted(std::string_view key) const {
-  return prefix_.empty() ? std::string(key) : prefix_ + "." + std::string(key);
+  if (key.empty() || prefix_.empty()) return prefix_ + std::string(key);
+  return prefix_ + "." + std::string(key);
 }
 
 void FieldReader::problem(std::string_view key, std::string message, std::string hint) {

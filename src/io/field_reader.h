@@ -38,6 +38,7 @@ class FieldReader {
   // Every key that was never asked for is a problem.
   void finish();
 
+  // Adds a problem of `key`, or of the map itself when it is empty.
   void problem(std::string_view key, std::string message, std::string hint = {});
 
  private:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/field_reader.h"
 #include "io/hf_config.h"
 #include "io/json_reader.h"
 #include "io/safetensors.h"
@@ -28,18 +29,21 @@ std::string scan_hub_id(std::string_view text) {
   return close == std::string_view::npos ? std::string() : std::string(text.substr(open + 1, close - open - 1));
 }
 
+// Reads a file of data/models (schema: data/schema/model.json).
 LoadedModel load_preset(const TextFile& file, const std::string& short_name) {
   const Value preset = parse_json(file.text, file.name, JsonDialect::python);
   LoadedModel model;
   model.name = short_name;
   model.file = file.name;
-  const Value* source = preset.find("source");
   model.source = "preset " + short_name;
-  if (source != nullptr && source->is_string()) model.source += ": " + source->as_string();
   Problems problems;
-  const Value* config = preset.find("config");
-  if (config == nullptr) problems.add(Problem{file.name, "config", "is missing", ""});
-  if (config != nullptr) resolve_config(*config, model, problems);
+  FieldReader reader(preset, file.name, "", problems);
+  if (const std::optional<std::string> source = reader.text("source")) model.source += ": " + *source;
+  for (const std::string_view key : {"name", "short", "torch_dtype_source", "released_weights"}) (void)reader.text(key);
+  for (const std::string_view key : {"checked_against", "published", "published_active"}) (void)reader.value(key);
+  reader.require("config");
+  if (const Value* config = reader.value("config")) resolve_config(*config, model, problems);
+  reader.finish();
   problems.throw_if_any();
   return model;
 }
