@@ -12,7 +12,9 @@ const Value* find_with_value(const Value& config, std::string_view key) {
 }
 
 std::string must_be(std::string_view what, const Value& value) {
-  return "must be " + std::string(what) + ", not a " + std::string(Value::kind_name(value.kind()));
+  const bool countable = value.is_number() || value.is_list() || value.is_map();
+  return "must be " + std::string(what) + (countable ? ", not a " : ", not ") +
+         std::string(Value::kind_name(value.kind()));
 }
 
 }  // namespace
