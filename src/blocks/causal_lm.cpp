@@ -29,6 +29,10 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
   const Tensor embedded = architecture.embed(f, modules.outer, ids);
+  if (f.input_leaf != nullptr && !embedded.requires_grad()) {
+    embedded.body().requires_grad = true;
+    embedded.body().leaf = f.input_leaf;
+  }
   const LayerInputs inputs = architecture.prepare(f, modules.outer, embedded);
   Tensor hidden = embedded;
   for (UnitModules& unit : modules.units) {

@@ -94,6 +94,7 @@ struct Forward {
   const Items& items;
   DType stream = DType::bf16;         // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
+  Parameter* input_leaf = nullptr;    // enable_input_require_grads: the embedding's output is made to need a gradient
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.

@@ -1,26 +1,24 @@
 #include "blocks/layers.h"
 
+#include "blocks/adapters.h"
+#include "blocks/quantized.h"
+
 namespace membill {
-namespace {
-
-// peft 0.21 tuners/lora/layer.py Linear.forward.
-Tensor apply_lora(Forward& f, Module& module, Tensor x) {
-  Recorder& r = f.r;
-  LoraAdapter& adapter = *module.adapter;
-  const Tensor argument = x;  // the call's arguments live until it returns
-  Tensor result = r.linear(x, module.weight, module.bias.get());
-  const DType type = result.dtype();
-  x = r.cast(std::move(x), adapter.down.value.dtype());
-  result = r.add(result, r.mul_scalar(r.linear(r.linear(r.dropout(x, adapter.dropout), adapter.down), adapter.up), "scaled adapter output"),
-                 "base and adapter output");
-  return r.cast(std::move(result), type);
-}
-
-}  // namespace
 
 Tensor apply_linear(Forward& f, Module& module, Tensor x) {
-  if (module.adapter != nullptr) return apply_lora(f, module, std::move(x));
-  return f.r.linear(std::move(x), module.weight, module.bias.get());
+  if (module.adapter != nullptr) return apply_adapter(f, module, std::move(x));
+  return apply_base(f, module, std::move(x));
+}
+
+Tensor apply_base(Forward& f, Module& module, Tensor x) {
+  if (module.quantized != nullptr) return quantized_linear(f, module, std::move(x));
+  Parameter& weight = module.saved_copy != nullptr ? *module.saved_copy : module.weight;
+  return f.r.linear(std::move(x), weight, module.bias.get());
+}
+
+Tensor whole_weight(Forward& f, Module& module) {
+  if (module.quantized == nullptr) return module.weight.value;
+  return dequantize(f.r, *module.quantized, module.weight.value.shape());
 }
 
 Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids) { return f.r.embedding(ids, module.weight); }

@@ -7,6 +7,10 @@ namespace membill {
 
 // module(x) of a linear or Conv1D with whatever PEFT or bitsandbytes put around it.
 [[nodiscard]] Tensor apply_linear(Forward& f, Module& module, Tensor x);
+// The base layer alone, without its adapter.
+[[nodiscard]] Tensor apply_base(Forward& f, Module& module, Tensor x);
+// The weight as one matrix: itself, or dequantised.
+[[nodiscard]] Tensor whole_weight(Forward& f, Module& module);
 // The embedding lookup of `ids`.
 [[nodiscard]] Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids);
 

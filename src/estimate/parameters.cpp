@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "blocks/quantized.h"
+#include "estimate/adapter_modules.h"
 #include "estimate/layer_units.h"
 #include "membill/catalog.h"
 
@@ -129,12 +131,31 @@ class Builder {
         module->bias = std::make_unique<Parameter>();
         parameter = module->bias.get();
       }
-      fill(*parameter, names.shape(spec), base_dtype(plan_), weights_, spec, unit, trained);
+      if (is_quantized(spec)) {
+        store(*module, names.shape(spec), unit, spec);
+        continue;
+      }
+      fill(*parameter, names.shape(spec), unquantized_dtype(plan_), weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }
+  }
+
+  // bitsandbytes replaces every torch.nn.Linear but the output head.
+  [[nodiscard]] bool is_quantized(const TensorSpec& spec) const {
+    return weight_format(plan_.weights).quantized && spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
+  }
+
+  void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
+    module.quantized = store_quantized(r_, plan_.weights, plan_.double_quant, shape);
+    auto body = std::make_shared<TensorBody>();
+    body->shape = shape;
+    body->dtype = DType::uint8;
+    module.weight.value = Tensor(std::move(body));
+    module.weight.unit = unit;
+    module.weight.label = label(spec);
   }
 
   void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit, bool trained) {
@@ -192,8 +213,16 @@ DType adapter_dtype(const TrainingPlan& plan) {
   return DType::fp32;
 }
 
+DType unquantized_dtype(const TrainingPlan& plan) {
+  return weight_format(plan.weights).quantized && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
+}
+
+bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
+
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand) {
-  return Builder(recorder, model, plan, dims, expand).run();
+  JobModules job = Builder(recorder, model, plan, dims, expand).run();
+  if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
+  return job;
 }
 
 }  // namespace membill

@@ -12,6 +12,10 @@ namespace membill {
 
 // Type of a parameter of the base model as it is stored.
 [[nodiscard]] DType base_dtype(const TrainingPlan& plan);
+// Type of the base parameters that a quantised storage leaves alone: prepare_model_for_kbit_training makes them fp32.
+[[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan);
+// Whether PEFT puts low-rank adapters on linears.
+[[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.
 [[nodiscard]] DType adapter_dtype(const TrainingPlan& plan);
 

@@ -60,7 +60,9 @@ class JobRun {
 
   void micro_batch(JobModules& job) {
     r_.set_items(items_.embedding);
-    Forward forward{r_, model_, plan_, dims_, items_, base_dtype(plan_), 0, 0};
+    Parameter input_leaf;
+    Forward forward{r_, model_, plan_, dims_, items_, unquantized_dtype(plan_), 0, 0};
+    if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none) forward.input_leaf = &input_leaf;
     writer_.moment("forward");
     const Tensor ids = r_.empty({dims_.N, Size(1)}, DType::int64, "token ids");
     if (program_ == nullptr) return gradients_only(job);

@@ -1,0 +1,90 @@
+#include "blocks/quantized.h"
+
+namespace membill {
+namespace {
+
+constexpr std::int64_t kBlock = 64;           // weights a scale
+constexpr std::int64_t kNestedBlock = 256;    // scales a second-level scale
+
+Shape flat(const Size& elements) { return {elements, Size(1)}; }
+
+Size scales_of(Recorder& r, const Shape& shape) { return r.symbols().ceil_div(shape.elements(), Size(kBlock)); }
+
+ItemPair dequantized_items(Recorder& r) { return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")}; }
+
+// _functions.py MatMul4Bit.forward and backends' _dequant_linear_fallback: scales decoded twice when nested, matrix, product.
+Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
+  Recorder& r = f.r;
+  const Tensor in = std::move(x);
+  const QuantizedWeight& weight = *module.quantized;
+  const Shape shape = module.weight.value.shape();
+  Tensor out;
+  {
+    const ItemPair before = r.items();
+    const ItemScope scope(r, dequantized_items(r));
+    Tensor decoded, shifted;
+    if (weight.double_quant) {
+      decoded = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
+      shifted = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
+    }
+    const Tensor matrix = r.empty(shape, in.dtype(), "dequantised matrix");
+    out = r.empty({in.rows(), shape.rows}, in.dtype(), module.weight.label, before.forward);
+    r.use_matmul_workspace();
+  }
+  if (!r.needs_node({&in})) return out;
+  r.record({&out}, {r.edge(in)}, [&weight, shape, result = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
+    const ItemPair own = rec.items();
+    Tensor matrix;
+    {
+      const ItemScope scope(rec, dequantized_items(rec));
+      matrix = dequantize(rec, weight, shape);
+    }
+    Tensor gradient = rec.empty(result, type, "input gradient", own.backward);
+    rec.use_matmul_workspace();
+    return Gradients{std::move(gradient)};
+  });
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat format, bool double_quant, const Shape& shape) {
+  auto weight = std::make_unique<QuantizedWeight>();
+  weight->format = format;
+  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
+  const Size elements = shape.elements(), blocks = scales_of(r, shape);
+  const auto add = [&](const Size& count, DType type, const char* label, ItemId item) { weight->parts.push_back(r.empty(flat(count), type, label, item)); };
+  if (format == WeightFormat::int8) {
+    add(elements, DType::int8, "int8 weight", codes);
+    add(shape.rows, DType::fp32, "row scales", scales);
+    return weight;
+  }
+  weight->double_quant = double_quant;
+  add(r.symbols().ceil_div(elements, Size(2)), DType::uint8, "4-bit codes", codes);
+  add(Size(16), DType::fp32, "table of 16 values", scales);
+  if (!double_quant) {
+    add(blocks, DType::fp32, "scales", scales);
+    return weight;
+  }
+  add(blocks, DType::uint8, "quantised scales", scales);
+  add(r.symbols().ceil_div(blocks, Size(kNestedBlock)), DType::fp32, "scales of scales", scales);
+  add(Size(256), DType::fp32, "table of 256 values", scales);
+  add(Size(1), DType::fp32, "offset", scales);
+  return weight;
+}
+
+Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape) {
+  Tensor decoded;
+  if (weight.double_quant) decoded = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
+  return r.empty(shape, weight.compute, "dequantised matrix");
+}
+
+// nn/modules.py Linear4bit.forward: input in the compute type, result in the input's.
+Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
+  Recorder& r = f.r;
+  const DType type = x.dtype();
+  const Tensor in = r.cast(std::move(x), module.quantized->compute);
+  return r.cast(matmul_4bit(f, module, in), type);
+}
+
+}  // namespace membill

@@ -1,0 +1,106 @@
+#include "estimate/adapter_modules.h"
+
+#include <algorithm>
+
+namespace membill {
+namespace {
+
+class AdapterBuilder {
+ public:
+  AdapterBuilder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, JobModules& job)
+      : r_(recorder), model_(model), plan_(plan), job_(job), match_(match_adapter_targets(model, plan.adapter, plan.method == Method::dora)),
+        item_(recorder.writer().item("weights.adapter")) {}
+
+  void run() {
+    std::size_t next_unit = 0;
+    for (std::size_t section = 0; section < model_.sections.size(); ++section) {
+      if (model_.sections[section].layer_kinds.empty()) {
+        adapt(job_.model.outer, section, 0, TraceWriter::kNoUnit);
+        continue;
+      }
+      for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit) adapt_unit(job_.model.units[next_unit]);
+    }
+    job_.trainable_elements += match_.parameters(plan_.method == Method::dora);
+  }
+
+ private:
+  void adapt_unit(UnitModules& unit) {
+    r_.writer().enter(unit.unit, true);
+    for (std::size_t i = 0; i < unit.layers.size(); ++i) adapt(unit.layers[i], unit.section, static_cast<std::size_t>(unit.kinds[i]), unit.unit);
+    r_.writer().leave();
+  }
+
+  void adapt(Modules& modules, std::size_t section, std::size_t kind, int unit) {
+    for (const auto& module : modules.all()) {
+      const AdaptedModule* matched = find_match(*module, section, kind);
+      if (matched != nullptr && matched->module != ModuleKind::parameter) add_adapter(*module, *matched, unit);
+      if (is_saved(module->name)) add_copy(*module, unit);
+    }
+  }
+
+  [[nodiscard]] const AdaptedModule* find_match(const Module& module, std::size_t section, std::size_t kind) const {
+    for (const AdaptedModule& candidate : match_.modules) {
+      if (candidate.section != section || candidate.kind != kind) continue;
+      const std::size_t star = candidate.name.find("*.");
+      if ((star == std::string::npos ? candidate.name : candidate.name.substr(star + 2)) == module.name) return &candidate;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] bool is_saved(const std::string& name) const {
+    const std::size_t dot = name.rfind('.');
+    const std::string last = dot == std::string::npos ? name : name.substr(dot + 1);
+    return std::any_of(plan_.adapter.modules_to_save.begin(), plan_.adapter.modules_to_save.end(),
+                       [&](const std::string& saved) { return saved == last || saved == name; });
+  }
+
+  void add_adapter(Module& module, const AdaptedModule& matched, int unit) {
+    module.adapter = std::make_unique<LoraAdapter>();
+    module.adapter->dropout = plan_.adapter.dropout;
+    const Shape& whole = module.weight.value.shape();
+    const bool transposed = module.kind == ModuleKind::conv1d;
+    const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
+    const Size r = matched.rank == plan_.adapter.rank ? rank_symbol() : Size(matched.rank);
+    train(module.adapter->down, {r, in}, unit);
+    train(module.adapter->up, {out, r}, unit);
+    if (plan_.method != Method::dora) return;
+    module.adapter->magnitude = std::make_unique<Parameter>();
+    train(*module.adapter->magnitude, {out, Size(1)}, unit);
+  }
+
+  [[nodiscard]] Size rank_symbol() const { return r_.symbols().define("r", "adapter rank", plan_.adapter.rank); }
+
+  void add_copy(Module& module, int unit) {
+    module.saved_copy = std::make_unique<Parameter>();
+    const Shape shape = module.weight.value.shape();
+    train(*module.saved_copy, shape, unit, module.weight.value.dtype());
+    job_.trainable_elements += r_.symbols().evaluate(shape.elements());
+  }
+
+  void train(Parameter& parameter, const Shape& shape, int unit) { train(parameter, shape, unit, adapter_dtype(plan_)); }
+
+  void train(Parameter& parameter, const Shape& shape, int unit, DType dtype) {
+    parameter.value = r_.empty(shape, dtype, "adapter", item_);
+    parameter.unit = unit;
+    parameter.trainable = true;
+    parameter.label = "adapter output";
+    parameter.value.body().requires_grad = true;
+    parameter.value.body().leaf = &parameter;
+    job_.trained.push_back({&parameter, TensorRole::adapter, shape.elements()});
+  }
+
+  Recorder& r_;
+  const ModelSpec& model_;
+  const TrainingPlan& plan_;
+  JobModules& job_;
+  AdapterMatch match_;
+  ItemId item_;
+};
+
+}  // namespace
+
+void add_adapters(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, JobModules& job) {
+  AdapterBuilder(recorder, model, plan, job).run();
+}
+
+}  // namespace membill
