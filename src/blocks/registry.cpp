@@ -15,6 +15,7 @@ struct Row {
 };
 
 const std::array kPrograms = {
+    Row{"generic", &kLlama},  // --params models have llama's shape
     Row{"llama", &kLlama},
     Row{"mistral", &kLlama},
     Row{"qwen2", &kLlama},

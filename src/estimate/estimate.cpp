@@ -2,6 +2,7 @@
 
 #include "estimate/bill.h"
 #include "membill/catalog.h"
+#include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
 #include "estimate/verdict.h"
 
@@ -27,7 +28,7 @@ ModelSpec with_sections(const ModelSpec& model) {
 void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const Simulation& job) {
   report.model = {model.name, model.model_type, model.parameters(), model.active_parameters(), job.trainable_parameters,
                   model.layers, model.hidden, model.vocab, model.source};
-  for (const PlanFieldRow& row : plan_fields()) report.plan.push_back({std::string(row.key), row.write(plan)});
+  report.plan = write_plan_fields(plan);
   if (hardware.gpu) report.hardware.name = hardware.gpu->short_name.empty() ? hardware.gpu->name : hardware.gpu->short_name;
   report.hardware.count = hardware.count;
   report.hardware.nodes = hardware.nodes;
@@ -37,6 +38,7 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());
   report.warnings = job.warnings;
   report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());
+  for (std::string& warning : plan_warnings(model, plan)) report.warnings.push_back(std::move(warning));
   for (const std::string& part : model.not_counted) report.warnings.push_back(part + " is not counted");
   for (const SymbolTable::Entry& entry : job.symbols.entries())
     if (!entry.derived || entry.name == "N") report.symbols.push_back({entry.name, entry.meaning, entry.value});

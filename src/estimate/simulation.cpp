@@ -23,7 +23,7 @@ class JobRun {
   JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
       : model_(model), plan_(plan), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
     r_.set_matmul_workspace(matmul_workspace(hardware));
-    program_ = find_architecture(model.model_type, plan.implementation);
+    if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
 
   Simulation run() {
