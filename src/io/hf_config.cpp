@@ -39,11 +39,12 @@ const Value* map_at(const Value& map, std::string_view key) {
   return found != nullptr && found->is_map() ? found : nullptr;
 }
 
-const Value* find_text_part(const Value& config) {
+// The key of the text part; empty: there is none.
+std::string_view text_part_key(const Value& config) {
   for (const std::string_view key : kTextParts) {
-    if (const Value* part = map_at(config, key)) return part;
+    if (map_at(config, key) != nullptr) return key;
   }
-  return nullptr;
+  return {};
 }
 
 // The class defaults of a model type, or null: none are known.
@@ -61,6 +62,19 @@ bool is_left_out(const Value::Entry& entry) {
   const auto& [key, value] = entry;
   if (!value.is_map() || is_among(key, kTextParts) || is_among(key, kSettings)) return false;
   return is_among(key, kOldParts) || (key.size() > 7 && key.ends_with("_config"));
+}
+
+// Parts of the file, and parts that the class builds although the file does not speak of them.
+std::vector<std::string> left_out_parts(const Value& config, const Value* class_parts) {
+  std::vector<std::string> result;
+  for (const Value::Entry& entry : config.entries()) {
+    if (is_left_out(entry)) result.push_back(entry.first);
+  }
+  if (class_parts == nullptr) return result;
+  for (const Value::Entry& part : class_parts->entries()) {
+    if (!is_among(part.first, kTextParts) && config.find(part.first) == nullptr) result.push_back(part.first);
+  }
+  return result;
 }
 
 std::string quantization_of(const Value& config) {
@@ -141,7 +155,8 @@ void resolve_config(const Value& config, LoadedModel& model, Problems& problems)
   const std::string type = type_of(config, model, problems);
   if (type.empty()) return;
   const Value defaults = defaults_of(type);
-  const Value* part = find_text_part(config);
+  const std::string_view part_key = text_part_key(config);
+  const Value* part = map_at(config, part_key);
   const std::string class_text_type = default_text_type(defaults);
   const bool is_wrapper = find_family(type) == nullptr && (part != nullptr || !class_text_type.empty());
   std::string text_type = part != nullptr ? text_at(*part, "model_type") : std::string();
@@ -150,12 +165,11 @@ void resolve_config(const Value& config, LoadedModel& model, Problems& problems)
   model.model_type = is_wrapper ? text_type : type;
   if (find_family(model.model_type) == nullptr) {
     const bool blame_part = is_wrapper && !text_type.empty();
-    return refuse_type(blame_part ? text_type : type, blame_part ? "text_config.model_type" : "model_type", model,
-                       problems);
+    const std::string key = blame_part ? std::string(part_key) + ".model_type" : "model_type";
+    return refuse_type(blame_part ? text_type : type, key, model, problems);
   }
-  for (const Value::Entry& entry : config.entries()) {
-    if (is_left_out(entry)) model.not_counted.push_back(entry.first);
-  }
+  if (is_wrapper) model.part = part_key;
+  model.not_counted = left_out_parts(config, is_wrapper ? map_at(defaults, "parts") : nullptr);
   const Value own = is_wrapper ? text_config_of(config, part, text_type, defaults) : config;
   const Value own_defaults = is_wrapper ? defaults_of(text_type) : defaults;
   model.config = own_defaults.is_map() ? with_class_defaults(own, own_defaults) : own;

@@ -163,6 +163,7 @@ ModelSpec describe_model(const LoadedModel& model) {
   Problems problems;
   for (Problem problem : found.list()) {
     if (problem.file.empty()) problem.file = model.file;
+    if (!model.part.empty() && !problem.key.empty()) problem.key = model.part + "." + problem.key;
     problems.add(std::move(problem));
   }
   problems.throw_if_any();

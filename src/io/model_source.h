@@ -14,14 +14,15 @@ namespace membill::io {
 
 // A Hugging Face config with every class default filled in, ready for the family of `model_type`.
 struct LoadedModel {
-  std::string name;                      // the preset's short name, or the path as given
-  std::string model_type;                // a member of families()
-  Value config;                          // of a multimodal wrapper: its text part
-  Source source;                         // "preset llama-2-7b: ..." or "config.json"
-  std::string file;                      // name in problems
-  std::string folder;                    // where checkpoint files may lie; empty: nowhere
-  std::string stored_dtype;              // torch_dtype or dtype as written; empty = not said
-  std::string quantization;              // quant_method of the file; empty = none
+  std::string name;          // the preset's short name, or the path as given
+  std::string model_type;    // a member of families()
+  Value config;              // of a multimodal wrapper: its text part
+  Source source;             // "preset llama-2-7b: ..." or "config.json"
+  std::string file;          // name in problems
+  std::string part;          // key of the file under which `config` stands ("text_config"); empty: the whole
+  std::string folder;        // where checkpoint files may lie; empty: nowhere
+  std::string stored_dtype;  // torch_dtype or dtype as written; empty = not said
+  std::string quantization;  // quant_method of the file; empty = none
   std::vector<std::string> not_counted;  // keys of the parts that are left out ("vision_config")
   std::vector<std::string> warnings;     // what was assumed to read the file
 };

@@ -21,7 +21,8 @@ bool can_be_a_file_name(std::string_view name) {
 
 void add_folder(DataDirs& dirs, const std::string& folder, const std::string& given_by) {
   std::error_code error;
-  if (!fs::is_directory(folder, error)) throw InputError(Problem{given_by, "", membill::quoted(folder) + " is no folder", ""});
+  if (!fs::is_directory(folder, error))
+    throw InputError(Problem{given_by, "", membill::quoted(folder) + " is no folder", ""});
   dirs.folders.push_back(folder);
 }
 

@@ -176,9 +176,16 @@ TEST_CASE("a wrapper is its text part, tied as the wrapper says") {
   const io::LoadedModel untied =
       load(R"({"model_type": "gemma3", "tie_word_embeddings": false, "audio_config": null, )" + text + "}");
   CHECK_FALSE(untied.config.find("tie_word_embeddings")->as_bool());
-  CHECK(untied.not_counted.empty());
+  CHECK(untied.not_counted == Lines{"vision_config"});  // the class builds one of its own
   const io::LoadedModel by_class = load(R"({"model_type": "qwen2_vl", )" + text + "}");
   CHECK_FALSE(by_class.config.find("tie_word_embeddings")->as_bool());
+}
+
+TEST_CASE("a wrong size in a wrapper's text part names the part") {
+  const auto lines = errors_of(
+      [] { return io::describe_model(load(R"({"model_type": "gemma3", "text_config": {"hidden_size": 0}})")); });
+  REQUIRE_FALSE(lines.empty());
+  CHECK(lines.front().starts_with("config.json: text_config.hidden_size: "));
 }
 
 TEST_CASE("a wrapper of an unknown kind is its text part when that is known") {

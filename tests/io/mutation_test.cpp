@@ -1,0 +1,92 @@
+// The readers on damaged input: every kept fuzz input with random bytes changed, removed, doubled or spliced, from a fixed seed. A
+// reader may answer or throw InputError; anything else, and anything that the sanitizers see, is a failure.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "errors.h"
+#include "io/gpu_query.h"
+#include "io/job_file.h"
+#include "io/json_reader.h"
+#include "io/model_source.h"
+#include "io/safetensors.h"
+#include "membill/units.h"
+#include "support/catch.h"
+
+namespace membill::io_test {
+namespace {
+
+using Reader = void (*)(const std::string&);
+
+void read_json(const std::string& text) { (void)io::parse_json(text, "x"); }
+void read_job(const std::string& text) {
+  Problems problems;
+  TrainingPlan plan;
+  const io::JobFile job = io::split_job(io::parse_tree(text, "x"), "x", "", problems);
+  read_plan(job.plan, "x", plan, problems);
+}
+void read_config(const std::string& text) {
+  try {
+    (void)io::describe_model(io::load_config(io::parse_json(text, "x"), "x", "x")).parameters();
+  } catch (const OverflowError&) {
+  }
+}
+void read_safetensors(const std::string& text) {
+  (void)io::parse_safetensors(text, static_cast<std::int64_t>(text.size()), "x");
+}
+void read_smi(const std::string& text) {
+  (void)io::choose_cards(text.starts_with('|') ? io::parse_npu_smi(text) : io::parse_nvidia_smi(text), std::nullopt,
+                         {});
+}
+
+std::vector<std::string> kept_inputs(const std::string& name) {
+  std::vector<std::string> inputs;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/tests/fuzz/corpus/" + name)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  std::sort(inputs.begin(), inputs.end());
+  return inputs;
+}
+
+// One random change of `text`, or a splice with `other`.
+void damage(std::string& text, const std::string& other, std::mt19937& random) {
+  static const std::string kTelling = "{}[]:,\"'\\\n\t -+.0123456789eE&*!|>#%@~\xFF\xC3\x80";
+  const auto below = [&](std::size_t n) { return n == 0 ? 0 : static_cast<std::size_t>(random()) % n; };
+  const std::size_t at = below(text.size() + 1);
+  const std::size_t length = std::min(below(8) + 1, text.size() - at);
+  switch (below(5)) {
+    case 0: text.insert(at, 1, kTelling[below(kTelling.size())]); break;
+    case 1: text.erase(at, length); break;
+    case 2: text.insert(at, std::string(text, at, length)); break;
+    case 3: text.resize(at); break;
+    default: text = text.substr(0, at) + other.substr(below(other.size())); break;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("damaged input gives an answer or a problem") {
+  const auto [name, reader, rounds] = GENERATE(table<std::string, Reader, int>({{"json", read_json, 4000},
+                                                                                {"yaml", read_job, 1500},
+                                                                                {"config", read_config, 400},
+                                                                                {"safetensors", read_safetensors, 4000},
+                                                                                {"nvidia_smi", read_smi, 60}}));
+  const std::vector<std::string> inputs = kept_inputs(name);
+  REQUIRE_FALSE(inputs.empty());
+  std::mt19937 random(20240607);
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = inputs[random() % inputs.size()];
+    for (std::size_t change = 0; change <= random() % 6; ++change)
+      damage(text, inputs[random() % inputs.size()], random);
+    INFO(text);
+    CHECK_NOTHROW(error_of([&, read = reader] { return read(text), 0; }));
+  }
+}
+
+}  // namespace membill::io_test
