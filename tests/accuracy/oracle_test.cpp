@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "oracle_rows.h"
+#include "support/oracle_rows.h"
 #include "support/catch.h"
 
 namespace membill::accuracy {
@@ -31,7 +31,7 @@ TEST_CASE("oracle rows dump") {
   const char* only = std::getenv("MEMBILL_ROW");
   const bool replays = std::getenv("MEMBILL_REPLAY") != nullptr;
   std::map<std::string, Group> requested, allocated;
-  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle.jsonl")) {
+  for (const OracleRow& row : read_oracle_rows(std::getenv("MEMBILL_ROWS") != nullptr ? std::getenv("MEMBILL_ROWS") : MEMBILL_SOURCE_DIR "/data/measurements/oracle.jsonl")) {
     if (only != nullptr && row.id.find(only) == std::string::npos) continue;
     const Predicted predicted = predict(row, replays);
     if (!predicted.activations_known) continue;

@@ -1,4 +1,4 @@
-#include "oracle_rows.h"
+#include "support/oracle_rows.h"
 
 #include <fstream>
 #include <stdexcept>
