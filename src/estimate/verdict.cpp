@@ -39,14 +39,12 @@ class Judgement {
 
   void with_replay(bool smallest_card) {
     flat_ = expand(job_.trace, bill_.bytes);
-    const ReplayResult free_run = run(std::nullopt);
-    ReplayResult shown = free_run;
-    if (capacity_ && *capacity_ > *context_.likely) {
-      const ReplayResult on_card = run(*capacity_ - *context_.likely);
+    unlimited_ = run(std::nullopt);
+    ReplayResult shown = unlimited_;
+    if (capacity_) {
+      const ReplayResult on_card = run_beside(*context_.likely);
       survives_ = on_card.survives;
       if (survives_) shown = on_card;
-    } else if (capacity_) {
-      survives_ = false;
     }
     fill_totals(shown);
     if (smallest_card) report_.verdict.smallest_card = smallest_capacity(flat_, job_.trace, bill_.bytes, settings_);
@@ -56,6 +54,16 @@ class Judgement {
  private:
   [[nodiscard]] ReplayResult run(std::optional<std::int64_t> capacity) const {
     return replay(flat_, job_.trace, bill_.bytes, settings_, capacity);
+  }
+
+  // On the named card beside a context of `taken` bytes. Where the job never asks for more than is left, nothing changes.
+  [[nodiscard]] ReplayResult run_beside(std::int64_t taken) const {
+    const std::int64_t left = *capacity_ - taken;
+    if (unlimited_.reserved <= left) return unlimited_;
+    if (left > 0) return run(left);
+    ReplayResult none;
+    none.survives = false;
+    return none;
   }
 
   void fill_totals(const ReplayResult& shown) {
@@ -81,7 +89,7 @@ class Judgement {
     verdict.headroom = checked_sub(*capacity_, *report_.totals.device.likely);
     if (!survives_) verdict.answer = Answer::does_not_fit;
     else if (report_.at_least) verdict.answer = Answer::unknown;
-    else verdict.answer = *capacity_ > *context_.high && run(*capacity_ - *context_.high).survives ? Answer::fits : Answer::tight;
+    else verdict.answer = run_beside(*context_.high).survives ? Answer::fits : Answer::tight;
     verdict.because = reason(verdict);
   }
 
@@ -102,6 +110,7 @@ class Judgement {
   Range context_;
   std::optional<std::int64_t> capacity_;
   FlatTrace flat_;
+  ReplayResult unlimited_;
   bool survives_ = true;
 };
 
