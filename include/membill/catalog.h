@@ -47,15 +47,15 @@ struct OptimizerState {
   StateShape shape = StateShape::full;
 };
 
-// What the step makes beside the states, in the gradient's dtype.
+// What the step makes beside the states, in the type of the states.
 enum class StepTemporaries : std::uint8_t {
   none,
-  one_parameter_each,         // foreach: one copy of all trainable parameters at once
-  two_parameters_each,
-  one_largest,                // loop: copies of the largest tensor
-  two_largest,
-  three_largest,
-  adafactor,                  // 20 bytes per element of the largest tensor over 16-bit parameters, 12 over fp32
+  one_list,                   // foreach: a tensor for each parameter, all alive until the step's end
+  two_lists,
+  one_kept,                   // loop: one tensor, alive until the next parameter's exists
+  two_one_kept,               // loop: two tensors at once, the second alive until the next parameter's two exist
+  two,                        // loop: two tensors, gone before the next parameter's
+  adafactor,                  // fp32 copies, factors and updates of Transformers' Adafactor
   other,                      // not modelled: billed as unknown
 };
 

@@ -90,6 +90,7 @@ struct LayerKind {
   AttentionShape attention;
   MlpShape mlp;
   std::optional<MoeShape> moe;
+  bool parallel_residual = false;       // attention and MLP read the same hidden states and are added together
   std::vector<TensorSpec> tensors;      // in module order (model.named_parameters())
 };
 
@@ -114,7 +115,8 @@ struct ModelSpec {
   bool tied_embeddings = false;         // head and embedding are one tensor; the census then has no head tensor
   NormKind norm = NormKind::rms;
   PositionKind position = PositionKind::rotary;
-  double hidden_dropout = 0;            // residual and embedding dropout of the config
+  double hidden_dropout = 0;            // residual dropout of the config
+  double embedding_dropout = 0;         // dropout of the embedding's output, where the model has one
   std::optional<double> final_logit_softcap;
   std::string stored_dtype;             // torch_dtype / dtype of the file as written; empty = not said
   std::string quantization;             // quant_method of the file ("gptq"); empty = none

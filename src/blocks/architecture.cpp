@@ -5,7 +5,16 @@
 namespace membill {
 
 Tensor Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
-  return apply_embedding(f, outer.at(embedding_name()), ids);
+  return embed_tokens(f, outer, ids);
+}
+
+Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const {
+  Tensor embedded = apply_embedding(f, outer.at(embedding_name()), ids);
+  if (f.input_leaf != nullptr && !embedded.requires_grad()) {
+    embedded.body().requires_grad = true;
+    embedded.body().leaf = f.input_leaf;
+  }
+  return embedded;
 }
 
 LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }

@@ -13,7 +13,8 @@ class Architecture {
  public:
   virtual ~Architecture() = default;
 
-  // Hidden states from token ids: the embedding and what the model adds to it before its first layer.
+  // Hidden states from token ids: the embedding and what the model adds to it before its first layer. Local variables of the model
+  // that outlive the call go to f.locals; without any, the result is one.
   [[nodiscard]] virtual Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const;
   // What the model makes once and passes to every layer: masks and rotary tables. `hidden` is the first layer's input.
   [[nodiscard]] virtual LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const;
@@ -23,6 +24,9 @@ class Architecture {
   [[nodiscard]] virtual Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const = 0;
   // Logits of the final hidden states.
   [[nodiscard]] virtual Tensor head(Forward& f, const Modules& outer, Tensor hidden) const;
+
+  // The token embedding as the model calls it, made to need a gradient where adapters ask for that.
+  [[nodiscard]] Tensor embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const;
 
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }

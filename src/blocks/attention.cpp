@@ -25,13 +25,18 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   const Shape scores_shape{rows, f.dims.s};
   const bool repeats = call.shape.heads != call.shape.kv_heads;
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
-  Tensor scores = r.mul_scalar(
-      r.batched_matmul(batch_first(f, q, true), batch_first(f, keys, !repeats), scores_shape, "attention scores"), "scaled scores");
+  Tensor left = batch_first(f, r.autocast_input(q), !call.query_contiguous);
+  Tensor right = batch_first(f, r.autocast_input(keys), !repeats && !call.query_contiguous);
+  Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores"), "scaled scores");
   if (call.shape.logit_softcap) scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
-  scores = r.cast(r.softmax(scores, DType::fp32), q.dtype());
+  scores = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
+  scores = r.cast(scores, call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);
-  Tensor output = r.batched_matmul(scores, batch_first(f, values, !repeats), {rows, call.dims.v}, "attention output");
+  if (call.weights != nullptr) *call.weights = scores;
+  left = r.autocast_input(scores);
+  right = batch_first(f, r.autocast_input(values), !repeats);
+  Tensor output = r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output");
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 

@@ -16,7 +16,9 @@ struct AttentionCall {
   const AttentionShape& shape;
   AttentionChoice choice;
   Tensor mask;                 // additive (eager) or boolean (SDPA) mask of rows b·s, width s, or undefined
-  bool query_contiguous = false;  // q lies as (b, a, s, d): flash's output then needs a copy
+  bool query_contiguous = false;  // q and k lie as (b, heads, s, d): flash's output then needs a copy, a matrix product none
+  bool native_softmax = false;    // eager: softmax in the scores' own type (fp32 under autocast)
+  Tensor* weights = nullptr;      // eager: the attention weights, which the caller receives and holds
 };
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
 

@@ -28,13 +28,9 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
-  const Tensor embedded = architecture.embed(f, modules.outer, ids);
-  if (f.input_leaf != nullptr && !embedded.requires_grad()) {
-    embedded.body().requires_grad = true;
-    embedded.body().leaf = f.input_leaf;
-  }
-  const LayerInputs inputs = architecture.prepare(f, modules.outer, embedded);
-  Tensor hidden = embedded;
+  Tensor hidden = architecture.embed(f, modules.outer, ids);
+  if (f.locals.empty()) f.locals.push_back(hidden);
+  const LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
   for (UnitModules& unit : modules.units) {
     r.writer().enter(unit.unit, true);
     hidden = run_unit(f, architecture, unit, hidden, inputs);
@@ -42,6 +38,8 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   }
   r.set_items(f.items.head);
   hidden = architecture.finish(f, modules.outer, hidden);
+  f.locals.clear();
+  f.second_output.drop();
   return hidden;
 }
 

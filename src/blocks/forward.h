@@ -95,6 +95,9 @@ struct Forward {
   DType stream = DType::bf16;         // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   Parameter* input_leaf = nullptr;    // enable_input_require_grads: the embedding's output is made to need a gradient
+  double embedding_dropout = 0;
+  std::vector<Tensor> locals;         // local variables of the model's forward, which live until it returns
+  Tensor second_output;               // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.

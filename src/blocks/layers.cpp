@@ -1,6 +1,7 @@
 #include "blocks/layers.h"
 
 #include "blocks/adapters.h"
+#include "blocks/layer_norm_parts.h"
 #include "blocks/quantized.h"
 
 namespace membill {
@@ -60,6 +61,7 @@ Tensor activation(Forward& f, const std::string& name, Tensor x) {
   Recorder& r = f.r;
   if (name == "silu" || name == "swish") return r.silu(std::move(x));
   if (name == "relu") return r.relu(std::move(x));
+  if (name == "gelu_new") return gelu_new(f, x);
   return r.gelu(std::move(x));
 }
 

@@ -1,7 +1,6 @@
 #include "blocks/llama.h"
 
 #include "blocks/attention.h"
-#include "blocks/layers.h"
 
 namespace membill {
 namespace {
@@ -46,32 +45,46 @@ LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor&
   LayerInputs inputs;
   inputs.position_ids = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
   make_masks(f, inputs);
-  RotaryTables tables = rotary_tables(f, f.dims.kinds.at(1).at(0).rotary, hidden.dtype());
+  RotaryTables tables = rotary_tables(f, f.dims.kinds.at(1).at(0).rotary, rotary_type(hidden.dtype()));
   inputs.cos = std::move(tables.cos);
   inputs.sin = std::move(tables.sin);
   return inputs;
 }
 
+LlamaArchitecture::NormNames LlamaArchitecture::norm_names() const { return {"input_layernorm", nullptr, "post_attention_layernorm", nullptr}; }
+
 Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const { return llama_rms_norm(f, module, std::move(x)); }
 
-Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs) const {
+Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
-  const AttentionShape& shape = layer.kind.attention;
-  const auto project = [&](const char* name, const Size& heads, const Size& width) {
+  const auto make = [&](const char* name, const Size& heads, const Size& width) {
     return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
   };
-  Tensor q = project("self_attn.q_proj", dims.a, dims.d);
-  if (shape.qk_norm) q = norm(f, layer.modules.at("self_attn.q_norm"), std::move(q));
-  Tensor k = project("self_attn.k_proj", dims.k, dims.d);
-  if (shape.qk_norm) k = norm(f, layer.modules.at("self_attn.k_norm"), std::move(k));
-  Tensor v = project("self_attn.v_proj", dims.k, dims.v);
-  Tensor q_rotated = apply_rotary(f, q, inputs.cos, inputs.sin);
-  Tensor k_rotated = apply_rotary(f, k, inputs.cos, inputs.sin);
-  q = std::move(q_rotated);
-  k = std::move(k_rotated);
+  Heads heads;
+  heads.q = make("self_attn.q_proj", dims.a, dims.d);
+  if (layer.kind.attention.qk_norm) heads.q = norm(f, layer.modules.at("self_attn.q_norm"), std::move(heads.q));
+  heads.k = make("self_attn.k_proj", dims.k, dims.d);
+  if (layer.kind.attention.qk_norm) heads.k = norm(f, layer.modules.at("self_attn.k_norm"), std::move(heads.k));
+  heads.v = make("self_attn.v_proj", dims.k, dims.v);
+  return heads;
+}
+
+void LlamaArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
+  Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
+  Tensor k = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
+  heads.q = std::move(q);
+  heads.k = std::move(k);
+}
+
+Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                    Tensor& weights) const {
+  Heads heads = project(f, layer, hidden);
+  rotate(f, layer, inputs, heads);
+  const AttentionShape& shape = layer.kind.attention;
   const Tensor& mask = shape.sliding_window ? inputs.local_mask : inputs.mask;
-  const AttentionCall call{dims, shape, choose_attention(f, layer.kind, mask.defined()), mask};
-  Tensor output = run_attention(f, call, q, k, v);
+  AttentionCall call{layer.dims, shape, choose_attention(f, layer.kind, mask.defined()), mask, heads.contiguous};
+  call.weights = &weights;
+  Tensor output = run_attention(f, call, heads.q, heads.k, heads.v);
   return apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
 }
 
@@ -79,16 +92,24 @@ Tensor LlamaArchitecture::mlp(Forward& f, const LayerContext& layer, const Tenso
   return gated_mlp(f, layer.modules, "mlp.", layer.kind.mlp.activation, hidden);
 }
 
+Tensor LlamaArchitecture::branch(Forward&, const Tensor& output) const { return output; }
+
 Tensor LlamaArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
-  Tensor residual = hidden;
-  hidden = norm(f, layer.modules.at("input_layernorm"), hidden);
-  hidden = attention(f, layer, hidden, inputs);
-  hidden = f.r.add(residual, hidden, "residual stream");
+  const NormNames names = norm_names();
+  const auto pass_norm = [&](const char* name) {
+    if (name != nullptr) hidden = norm(f, layer.modules.at(name), hidden);
+  };
+  Tensor residual = hidden, weights;
+  pass_norm(names.before_attention);
+  hidden = attention(f, layer, hidden, inputs, weights);
+  pass_norm(names.after_attention);
+  hidden = f.r.add(residual, branch(f, hidden), "residual stream");
   residual = hidden;
-  hidden = norm(f, layer.modules.at("post_attention_layernorm"), hidden);
+  pass_norm(names.before_mlp);
   hidden = mlp(f, layer, hidden);
+  pass_norm(names.after_mlp);
   const ItemScope scope(f.r, f.items.boundary);
-  return f.r.add(residual, hidden, "layer output");
+  return f.r.add(residual, branch(f, hidden), "layer output");
 }
 
 Tensor LlamaArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {

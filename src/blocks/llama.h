@@ -1,9 +1,17 @@
-// The llama block as Transformers 5.24 runs it: llama, mistral, qwen2, qwen3 and what follows them to the letter.
+// The llama block as Transformers 5.24 runs it: llama, mistral, qwen2, qwen3 and what follows them to the letter. Its relatives
+// replace single parts.
 #pragma once
 
 #include "blocks/architecture.h"
+#include "blocks/layers.h"
 
 namespace membill {
+
+// Queries, keys and values of one attention call: rows of heads.
+struct Heads {
+  Tensor q, k, v;
+  bool contiguous = false;  // q and k lie as (b, heads, s, d)
+};
 
 class LlamaArchitecture : public Architecture {
  public:
@@ -12,9 +20,25 @@ class LlamaArchitecture : public Architecture {
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
 
  protected:
+  // Norms of a layer around its two blocks, by module name; nullptr where there is none.
+  struct NormNames {
+    const char* before_attention;
+    const char* after_attention;
+    const char* before_mlp;
+    const char* after_mlp;
+  };
+  [[nodiscard]] virtual NormNames norm_names() const;
   [[nodiscard]] virtual Tensor norm(Forward& f, Module& module, Tensor x) const;
-  [[nodiscard]] virtual Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs) const;
+  // The rotary tables' type when the residual stream has `stream`.
+  [[nodiscard]] virtual DType rotary_type(DType stream) const { return stream; }
+  [[nodiscard]] virtual Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;
+  // `weights` receives the attention weights of an eager layer, which the caller holds.
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                 Tensor& weights) const;
   [[nodiscard]] virtual Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  // What a block's output passes through before it is added to the residual stream.
+  [[nodiscard]] virtual Tensor branch(Forward& f, const Tensor& output) const;
 };
 
 // Masks and rotary tables of a model without or with sliding layers, as create_causal_mask and create_sliding_window_causal_mask

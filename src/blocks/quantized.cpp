@@ -73,6 +73,10 @@ std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat forma
   return weight;
 }
 
+Tensor shared_scale_table(Recorder& r) {
+  return r.empty(flat(Size(256)), DType::fp32, "table of 256 values", r.writer().item("weights.quantization"));
+}
+
 Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape) {
   Tensor decoded;
   if (weight.double_quant) decoded = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");

@@ -2,12 +2,16 @@
 #include <array>
 
 #include "blocks/architecture.h"
+#include "blocks/gpt2.h"
+#include "blocks/gpt_neox.h"
 #include "blocks/llama.h"
 
 namespace membill {
 namespace {
 
 const LlamaArchitecture kLlama;
+const Gpt2Architecture kGpt2;
+const GptNeoxArchitecture kGptNeox;
 
 struct Row {
   std::string_view model_type;
@@ -16,6 +20,8 @@ struct Row {
 
 const std::array kPrograms = {
     Row{"generic", &kLlama},  // --params models have llama's shape
+    Row{"gpt2", &kGpt2},
+    Row{"gpt_neox", &kGptNeox},
     Row{"llama", &kLlama},
     Row{"mistral", &kLlama},
     Row{"qwen2", &kLlama},

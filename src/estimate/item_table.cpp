@@ -23,6 +23,7 @@ constexpr std::array kRows = {
     ItemRow{"optimizer.step", "optimizer: step counters", "optimizer", "torch 2.15 torch/optim (fused)"},
     ItemRow{"optimizer.tables", "optimizer: quantisation tables", "optimizer", "bitsandbytes 0.50 optim/optimizer.py"},
     ItemRow{"optimizer", "optimizer: further states", "optimizer", "the optimizer's own code"},
+    ItemRow{"activations.inputs", "token ids and labels", "activations", "transformers 5.24 trainer.py get_batch_samples"},
     ItemRow{"activations.embedding", "embedding output, masks, positions", "activations", kAutograd},
     ItemRow{"activations.boundaries", "residual stream between layers", "activations", kAutograd},
     ItemRow{"activations.block", "tensors inside the layers", "activations", kAutograd},

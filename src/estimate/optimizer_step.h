@@ -1,8 +1,9 @@
-// The optimizer: its states and what its step makes for a moment.
+// The optimizer of a job: what it makes when it is constructed, at its steps, and between them.
 #pragma once
 
 #include <vector>
 
+#include "estimate/optimizer_states.h"
 #include "estimate/parameters.h"
 #include "membill/catalog.h"
 
@@ -13,32 +14,33 @@ class OptimizerRun {
   // REQUIRES: plan.optimizer names a row of optimizers().
   OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained);
 
-  // The constructor of the optimizer: states that exist before the first step.
+  // The optimizer's constructor: fp32 masters, and states that exist before the first step.
   void construct();
-  // One step; the first creates the states.
+  // One step; the first creates the states. Nothing when updates run inside the backward.
   void step();
   // zero_grad(set_to_none=True).
   void drop_gradients();
-  // torch.nn.utils.clip_grad_norm_ (foreach): the norms.
+  // Gradient clipping by norm. Nothing when gradients are gone before it.
   void clip();
   // False when the row's step temporaries are not modelled.
-  [[nodiscard]] bool temporaries_known() const;
+  [[nodiscard]] bool temporaries_known() const { return temporaries() != StepTemporaries::other; }
+  // States and masters outside of the card's allocator.
+  [[nodiscard]] const HostBytes& on_host() const { return states_.on_host(); }
 
  private:
-  template <typename Work>
-  void for_each(Work work);
+  void make_masters();
   void create_states();
-  void create_state(const OptimizerState& state, const TrainedParameter& trained);
-  void temporaries_of_all(int copies);
-  void temporaries_of_each(int copies);
+  void update_in_backward(Parameter& parameter);
   [[nodiscard]] StepTemporaries temporaries() const;
 
   Recorder& r_;
   const TrainingPlan& plan_;
   const OptimizerRow& row_;
   std::vector<TrainedParameter>& trained_;
-  std::vector<Tensor> states_;
-  bool created_ = false;
+  OptimizerStates states_;
+  std::vector<DType> types_;      // of each parameter's temporaries
+  std::vector<bool> has_states_;
+  bool in_backward_ = false;
 };
 
 }  // namespace membill

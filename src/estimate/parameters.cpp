@@ -18,22 +18,31 @@ class DimensionNames {
   DimensionNames(const SymbolTable& symbols, const Dims& dims, const KindDims& kind) : symbols_(symbols), dims_(dims), kind_(kind) {}
 
   [[nodiscard]] Shape shape(const TensorSpec& spec) const {
-    if (spec.shape.size() == 1) return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f}), Size(1)};
+    if (spec.shape.size() == 1) return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f, (kind_.a + Size(2) * kind_.k) * kind_.d}), Size(1)};
     if (spec.shape.size() != 2) return {Size(spec.elements()), Size(1)};
-    const Size heads = kind_.a * kind_.d, groups = kind_.k * kind_.d;
-    switch (spec.role) {
-      case TensorRole::embedding:
-      case TensorRole::head: return {name(spec.shape[0], {dims_.V}), name(spec.shape[1], {dims_.h})};
-      case TensorRole::attention:
-        if (spec.split == SplitAxis::row) return {name(spec.shape[0], {dims_.h}), name(spec.shape[1], {heads, dims_.h})};
-        return {name(spec.shape[0], {heads, groups, heads + Size(2) * groups}), name(spec.shape[1], {dims_.h})};
-      default: break;
+    if (spec.module == ModuleKind::conv1d) {
+      const Shape linear = matrix(spec, spec.shape[1], spec.shape[0]);
+      return {linear.width, linear.rows};
     }
-    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts, dims_.h};
-    return {name(spec.shape[0], mlp), name(spec.shape[1], mlp)};
+    return matrix(spec, spec.shape[0], spec.shape[1]);
   }
 
  private:
+  // A matrix of a linear, `out` x `in`.
+  [[nodiscard]] Shape matrix(const TensorSpec& spec, std::int64_t out, std::int64_t in) const {
+    const Size heads = kind_.a * kind_.d, groups = kind_.k * kind_.d;
+    switch (spec.role) {
+      case TensorRole::embedding:
+      case TensorRole::head: return {name(out, {dims_.V}), name(in, {dims_.h})};
+      case TensorRole::attention:
+        if (spec.split == SplitAxis::row) return {name(out, {dims_.h}), name(in, {heads, dims_.h})};
+        return {name(out, {heads, groups, heads + Size(2) * groups}), name(in, {dims_.h})};
+      default: break;
+    }
+    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts, dims_.h};
+    return {name(out, mlp), name(in, mlp)};
+  }
+
   [[nodiscard]] Size name(std::int64_t value, const std::vector<Size>& candidates) const {
     for (const Size& candidate : candidates)
       if (!candidate.is_zero() && symbols_.evaluate(candidate) == value) return candidate;
@@ -65,6 +74,8 @@ class Builder {
         buffers_(recorder.writer().item("weights.buffers")) {}
 
   JobModules run() {
+    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4; four_bits && plan_.double_quant)
+      job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
     return std::move(job_);
   }
@@ -162,6 +173,7 @@ class Builder {
     parameter.value = r_.empty(shape, dtype, label(spec), item);
     parameter.unit = unit;
     parameter.trainable = trained;
+    parameter.in_by_out = spec.module == ModuleKind::conv1d && spec.shape.size() == 2;
     parameter.label = label(spec);
     if (!trained) return;
     parameter.value.body().requires_grad = true;

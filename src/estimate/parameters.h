@@ -24,6 +24,8 @@ struct TrainedParameter {
   Parameter* parameter = nullptr;
   TensorRole role = TensorRole::other;
   Size elements;
+  Tensor master = {};           // the fp32 copy that the optimizer updates, in regimes that have one
+  bool master_on_host = false;  // it exists, in host memory
 };
 
 struct JobModules {

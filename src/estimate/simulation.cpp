@@ -44,6 +44,7 @@ class JobRun {
 
  private:
   void step(JobModules& job, OptimizerRun& optimizer) {
+    if (plan_.loop == Loop::trainer) fetch_batches();
     micro_batch(job);
     if (plan_.accumulate > 1) {
       writer_.begin_repeat(Size(plan_.accumulate - 1));
@@ -58,13 +59,26 @@ class JobRun {
     optimizer.drop_gradients();
   }
 
+  [[nodiscard]] Tensor new_ids(const Size& count, const char* label) {
+    return r_.empty({count, Size(1)}, DType::int64, label, writer_.item("activations.inputs"));
+  }
+
+  // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
+  void fetch_batches() {
+    const Size tokens = dims_.N * Size(plan_.accumulate);
+    Tensor ids = new_ids(tokens, "token ids of the step"), labels = new_ids(tokens, "labels of the step");
+    step_ids_ = std::move(ids);
+    step_labels_ = std::move(labels);
+  }
+
   void micro_batch(JobModules& job) {
     r_.set_items(items_.embedding);
     Parameter input_leaf;
-    Forward forward{r_, model_, plan_, dims_, items_, unquantized_dtype(plan_), 0, 0};
+    Forward forward{r_, model_, plan_, dims_, items_, unquantized_dtype(plan_), attention_dropout(), plan_.dropout.value_or(model_.hidden_dropout)};
+    forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
     if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none) forward.input_leaf = &input_leaf;
     writer_.moment("forward");
-    const Tensor ids = r_.empty({dims_.N, Size(1)}, DType::int64, "token ids");
+    const Tensor ids = plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     Tensor outputs, loss;
@@ -75,6 +89,15 @@ class JobRun {
     r_.set_items({items_.loss_logits.backward, items_.loss_logits.backward});
     if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
     r_.backward(loss);
+  }
+
+  // Dropout of the attention weights: the same in every layer.
+  [[nodiscard]] double attention_dropout() const {
+    if (plan_.dropout) return *plan_.dropout;
+    for (const Section& section : model_.sections)
+      for (const LayerKind& kind : section.kinds)
+        if (kind.attention.heads > 0) return kind.attention.dropout;
+    return 0;
   }
 
   // Without a block program: gradients appear, activations are unknown.
@@ -100,6 +123,7 @@ class JobRun {
   Recorder r_;
   Items items_;
   bool expand_;
+  Tensor step_ids_, step_labels_;
   const Architecture* program_ = nullptr;
 };
 

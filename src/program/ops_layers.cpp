@@ -9,29 +9,31 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   const DType type = autocast_ ? in.dtype() : weight.value.dtype();
   const Tensor matrix = working_copy(weight, type);
   const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
-  const Shape& w = matrix.shape();  // out x in
+  const Shape& w = matrix.shape();
   const bool node = needs_node({&in, &matrix, &offset});
+  const Size& outputs = weight.in_by_out ? w.width : w.rows;
   const bool to_input = node && in.requires_grad(), to_weight = node && matrix.requires_grad();
   const bool to_bias = node && offset.defined() && offset.requires_grad();
   Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
-  Tensor out = empty({in.rows(), w.rows}, in.dtype(), weight.label);
+  Tensor out = empty({in.rows(), outputs}, in.dtype(), weight.label);
   use_matmul_workspace();
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
-         [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, shape = in.shape(), width = w](Recorder& r, Gradients&) {
+         [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(), width = w,
+          permuted = !weight.in_by_out](Recorder& r, Gradients&) {
            Gradients result(3);
            if (to_weight) {
              result[1] = r.empty(width, type, "weight gradient", weight_item);
-             result[1].body().permuted_gradient = true;
+             result[1].body().permuted_gradient = permuted;
              r.use_matmul_workspace();
            }
            if (to_input) {
              result[0] = r.empty(shape, type, "input gradient");
              r.use_matmul_workspace();
            }
-           if (to_bias) result[2] = r.empty({width.rows, Size(1)}, type, "bias gradient", weight_item);
+           if (to_bias) result[2] = r.empty({outputs, Size(1)}, type, "bias gradient", weight_item);
            return result;
          });
   return out;

@@ -172,13 +172,27 @@ Tensor Recorder::dropout(Tensor x, double p) {
 }
 
 Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
-  const Tensor x = std::move(first), y = std::move(second);
-  Tensor out = empty(shape, x.dtype(), "concatenation");
+  const DType type = promote(first.dtype(), second.dtype());
+  const Tensor x = autocast_ ? cast(std::move(first), type) : std::move(first), y = autocast_ ? cast(std::move(second), type) : std::move(second);
+  Tensor out = empty(shape, type, "concatenation");
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)}, [xs = x.shape(), ys = y.shape()](Recorder& r, Gradients& g) {
     return Gradients{r.view(g[0], xs), r.view(g[0], ys)};
   });
   return out;
+}
+
+std::array<Tensor, 3> Recorder::split_in_three(Tensor x, const Shape& part) {
+  const Tensor in = std::move(x);
+  std::array<Tensor, 3> parts{view(in, part), view(in, part), view(in, part)};
+  if (!needs_node({&in})) return parts;
+  record({&parts[0], &parts[1], &parts[2]}, {edge(in)}, [part, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
+    Gradients zeros;
+    for (const Tensor& gradient : g)
+      if (!gradient.defined()) zeros.push_back(r.empty(part, type, "gradient of an unused part, zeros"));
+    return Gradients{r.empty(shape, type, "joined gradient of the parts")};
+  });
+  return parts;
 }
 
 Tensor Recorder::slice(Tensor x, const Size& width) {

@@ -9,6 +9,7 @@
 // type follows aten/src/ATen/autocast_mode.h of the same version.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -77,6 +78,8 @@ class Recorder {
   void backward_from(const Tensor& root, Tensor gradient);
   // Adds `gradient` to the parameter's .grad: stolen when there is none, else added in place.
   void accumulate(Parameter& parameter, Tensor gradient);
+  // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
+  void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
 
   // torch.utils.checkpoint over `body` (one tensor in, one out). See checkpoint.cpp.
   Tensor checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body);
@@ -101,6 +104,8 @@ class Recorder {
   Tensor dropout(Tensor x, double p);
   // torch.cat of two tensors into one of `shape`. The gradients are views.
   Tensor concatenate(Tensor first, Tensor second, const Shape& shape);
+  // torch.split into three parts of `part` each: views. Their gradients are joined in one tensor; a missing one is made of zeros.
+  std::array<Tensor, 3> split_in_three(Tensor x, const Shape& part);
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
 
@@ -148,6 +153,7 @@ class Recorder {
   bool grad_enabled_ = true;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
+  std::function<void(Parameter&)> after_accumulate_;
   std::int64_t next_sequence_ = 0;
   Saving saving_ = Saving::keep;
   std::int64_t saves_ = 0;    // counted in a checkpointed forward, or left until the recomputation stops

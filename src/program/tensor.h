@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "membill/units.h"
@@ -78,6 +79,8 @@ struct Parameter {
   Tensor value;
   Tensor gradient;
   bool trainable = false;
+  std::optional<DType> gradient_dtype = {};  // of .grad, where it is not the parameter's own
+  bool in_by_out = false;             // a Conv1D's matrix, stored in x out; a linear's is out x in
   int unit = TraceWriter::kNoUnit;
   const char* label = "";
 };

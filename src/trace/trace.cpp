@@ -29,6 +29,11 @@ int TraceWriter::add_run(std::int64_t count, int simulated, const Size& turns) {
   return first;
 }
 
+Size TraceWriter::turns(int unit) const {
+  if (unit == kNoUnit || !units_.at(static_cast<std::size_t>(unit)).repeated) return Size(1);
+  return sizes_[static_cast<std::size_t>(units_[static_cast<std::size_t>(unit)].turns_size)];
+}
+
 ItemId TraceWriter::item(std::string_view id) {
   const auto at = std::find(items_.begin(), items_.end(), id);
   if (at != items_.end()) return static_cast<ItemId>(at - items_.begin());

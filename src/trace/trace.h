@@ -70,6 +70,8 @@ class TraceWriter {
   void enter(int unit, bool forward);
   void leave();
   [[nodiscard]] int unit() const { return unit_; }
+  // How many layers `unit` stands for; 1 for kNoUnit.
+  [[nodiscard]] Size turns(int unit) const;
 
   // Events until end_repeat() happen `turns` times (micro-batches); every tensor made inside is freed inside.
   void begin_repeat(const Size& turns);

@@ -1,19 +1,10 @@
 #include "cases/case_file.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 
 namespace membill::test {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kNoNewline = "\\";
 
@@ -33,18 +24,6 @@ std::string marked(const std::string& text, char mark) {
     result += std::string(1, mark) + (line.empty() ? "" : " ") + line + "\n";
   if (!text.empty() && text.back() != '\n') result += std::string(1, mark) + " " + kNoNewline + "\n";
   return result;
-}
-
-std::string read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-// `text` in single quotes for the shell.
-std::string shell_quoted(const std::string& text) {
-  std::string result = "'";
-  for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
 }
 
 }  // namespace
@@ -75,7 +54,7 @@ CaseFile parse_cases(const std::string& text) {
   return file;
 }
 
-std::string format_result(const Result& result) {
+std::string format_result(const CommandResult& result) {
   std::string text = marked(result.out, '|') + marked(result.err, '!');
   if (result.status != 0) text += "? " + std::to_string(result.status) + "\n";
   return text;
@@ -89,22 +68,6 @@ std::string format_cases(const CaseFile& file) {
   }
   for (const std::string& line : file.tail) text += line + "\n";
   return text;
-}
-
-Result run_command(const std::string& command) {
-  const fs::path folder = fs::path(MEMBILL_SOURCE_DIR) / "tests/cases";
-  const fs::path scratch = fs::temp_directory_path() / ("membill-cases-" + std::to_string(::getpid()));
-  fs::create_directories(scratch);
-  const fs::path program_folder = fs::path(MEMBILL_BINARY).parent_path();
-  const std::string line = "cd " + shell_quoted(folder.string()) +
-                           " && env -i PATH=" + shell_quoted(program_folder.string() + ":/usr/bin:/bin") +
-                           " TMP=" + shell_quoted(scratch.string()) + " /bin/sh -c " + shell_quoted(command) + " > " +
-                           shell_quoted((scratch / "out").string()) + " 2> " + shell_quoted((scratch / "err").string());
-  const int status = std::system(line.c_str());
-  Result result{read_all(scratch / "out"), read_all(scratch / "err"),
-                WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)};
-  fs::remove_all(scratch);
-  return result;
 }
 
 }  // namespace membill::test

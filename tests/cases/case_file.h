@@ -13,18 +13,14 @@
 #include <string>
 #include <vector>
 
-namespace membill::test {
+#include "support/command.h"
 
-struct Result {
-  std::string out;
-  std::string err;
-  int status = 0;
-};
+namespace membill::test {
 
 struct Case {
   std::vector<std::string> lead;  // comment and blank lines before it
   std::string command;
-  Result expected;
+  CommandResult expected;
 };
 
 struct CaseFile {
@@ -37,10 +33,7 @@ struct CaseFile {
 // The text of a file: parse_cases() of it gives the same cases.
 [[nodiscard]] std::string format_cases(const CaseFile& file);
 // A result as it stands in a file.
-[[nodiscard]] std::string format_result(const Result& result);
-
-// Runs a command line in the folder of the cases. `membill` is the built program; the environment holds nothing that changes output.
-[[nodiscard]] Result run_command(const std::string& command);
+[[nodiscard]] std::string format_result(const CommandResult& result);
 
 }  // namespace membill::test
 

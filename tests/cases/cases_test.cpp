@@ -1,9 +1,7 @@
 // Runs every golden of tests/cases/*.case. MEMBILL_REWRITE=1 writes what the program prints now into the files; review the difference.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -20,16 +18,6 @@ using namespace membill::test;
 
 const fs::path kFolder = fs::path(MEMBILL_SOURCE_DIR) / "tests/cases";
 
-bool rewriting() {
-  const char* value = std::getenv("MEMBILL_REWRITE");
-  return value != nullptr && std::string(value) == "1";
-}
-
-std::string read_all(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 std::vector<fs::path> case_files() {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(kFolder)) {
@@ -40,7 +28,7 @@ std::vector<fs::path> case_files() {
 }
 
 // What holds for every run, whatever it is asked.
-void check_manners(const Result& result) {
+void check_manners(const CommandResult& result) {
   CHECK(result.status >= 0);
   CHECK(result.status <= 3);
   if (result.status >= 2) {
@@ -60,19 +48,19 @@ TEST_CASE("every golden case prints what its file says") {
   const std::vector<fs::path> files = case_files();
   REQUIRE_FALSE(files.empty());
   for (const fs::path& path : files) {
-    CaseFile file = parse_cases(read_all(path));
+    CaseFile file = parse_cases(read_whole_file(path));
     CHECK_FALSE(file.cases.empty());
     for (Case& one : file.cases) {
-      const Result result = run_command(one.command);
+      const CommandResult result = run_command(one.command, kFolder);
       INFO(path.filename().string() << ": $ " << one.command);
       check_manners(result);
-      if (rewriting()) {
+      if (rewriting_goldens()) {
         one.expected = result;
       } else {
         CHECK(format_result(result) == format_result(one.expected));
       }
     }
-    if (rewriting()) std::ofstream(path, std::ios::binary) << format_cases(file);
+    if (rewriting_goldens()) std::ofstream(path, std::ios::binary) << format_cases(file);
   }
 }
 
@@ -89,7 +77,7 @@ TEST_CASE("a case file is written as it was read") {
 
 TEST_CASE("every command has a golden case") {
   std::string all;
-  for (const fs::path& path : case_files()) all += read_all(path);
+  for (const fs::path& path : case_files()) all += read_whole_file(path);
   for (const membill::cli::Command& command : membill::cli::commands()) {
     INFO(command.name);
     CHECK(all.find("$ membill " + std::string(command.name)) != std::string::npos);

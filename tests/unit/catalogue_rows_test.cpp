@@ -115,8 +115,8 @@ TEST_CASE("optimizers are found by alias, whatever the case and the dashes", "[c
 TEST_CASE("what the step of an optimizer needs is in its row", "[catalogue]") {
   const OptimizerRow& adamw = *find_optimizer("adamw");
   CHECK(adamw.states.size() == 2);
-  CHECK(adamw.loop == StepTemporaries::three_largest);
-  CHECK(adamw.foreach == StepTemporaries::one_parameter_each);
+  CHECK(adamw.loop == StepTemporaries::two_one_kept);
+  CHECK(adamw.foreach == StepTemporaries::one_list);
   CHECK(adamw.fused == StepTemporaries::none);
   CHECK(adamw.fused_step_counter);
   const OptimizerRow& bnb = *find_optimizer("adamw_8bit");

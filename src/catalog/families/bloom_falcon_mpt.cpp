@@ -97,6 +97,7 @@ ModelSpec describe_mpt(const Value& values, Problems& problems) {
   spec.norm = NormKind::layer;
   spec.position = PositionKind::alibi;
   spec.hidden_dropout = config.dropout("resid_pdrop");
+  spec.embedding_dropout = config.dropout("emb_pdrop");
   LayerKind kind;
   kind.attention = read_plain_attention(config, spec.hidden);
   kind.attention.fused_qkv = true;

@@ -19,6 +19,7 @@ ModelSpec describe_gpt2(const Value& values, Problems& problems) {
   spec.norm = NormKind::layer;
   spec.position = PositionKind::learned;
   spec.hidden_dropout = config.dropout("resid_pdrop", 0.1);
+  spec.embedding_dropout = config.dropout("embd_pdrop", 0.1);
   LayerKind kind;
   kind.attention = read_plain_attention(config, spec.hidden);
   kind.attention.fused_qkv = kind.attention.qkv_bias = kind.attention.output_bias = true;
@@ -47,6 +48,7 @@ ModelSpec describe_gpt_bigcode(const Value& values, Problems& problems) {
   spec.norm = NormKind::layer;
   spec.position = PositionKind::learned;
   spec.hidden_dropout = config.dropout("resid_pdrop", 0.1);
+  spec.embedding_dropout = config.dropout("embd_pdrop", 0.1);
   LayerKind kind;
   kind.attention = read_plain_attention(config, spec.hidden);
   if (config.flag("multi_query", true)) kind.attention.kv_heads = 1;
@@ -78,6 +80,7 @@ ModelSpec describe_gptj(const Value& values, Problems& problems) {
   spec.max_positions = config.size("max_position_embeddings");
   spec.norm = NormKind::layer;
   spec.hidden_dropout = config.dropout("resid_pdrop");
+  spec.embedding_dropout = config.dropout("embd_pdrop");
   LayerKind kind;
   kind.attention = read_plain_attention(config, spec.hidden);
   kind.attention.rotary_dim = config.size_or("rotary_dim", spec.hidden);
@@ -107,13 +110,14 @@ ModelSpec describe_gpt_neox(const Value& values, Problems& problems) {
   const ConfigReader config(values, problems);
   ModelSpec spec = read_dimensions(config, "gpt_neox", "GPTNeoXForCausalLM");
   spec.norm = NormKind::layer;
-  spec.hidden_dropout = config.dropout("hidden_dropout");
+  spec.hidden_dropout = spec.embedding_dropout = config.dropout("hidden_dropout");
   LayerKind kind;
   kind.attention = read_plain_attention(config, spec.hidden);
   kind.attention.rotary_dim = read_rotary_dim(config, kind.attention.head_dim, 0.25);
   kind.attention.fused_qkv = true;
   kind.attention.qkv_bias = kind.attention.output_bias = config.flag("attention_bias", true);
   kind.mlp = read_plain_mlp(config, config.size("intermediate_size"), true);
+  kind.parallel_residual = config.flag("use_parallel_residual", true);
   TensorList list("gpt_neox.layers.*.");
   pre_norms(list, spec.hidden, true);
   list.linear("attention.query_key_value", spec.hidden, checked_mul(3, spec.hidden), kind.attention.qkv_bias,

@@ -87,6 +87,7 @@ ModelSpec describe_seed_oss(const Value& values, Problems& problems) {
   const ConfigReader config(values, problems);
   ModelSpec spec = read_dimensions(config, "seed_oss", "SeedOssForCausalLM");
   spec.hidden_dropout = config.dropout("residual_dropout");
+  spec.embedding_dropout = config.dropout("embedding_dropout");
   AttentionShape attention = read_attention(config, spec.hidden);
   attention.qkv_bias = config.flag("attention_bias", true);
   attention.output_bias = config.flag("attention_out_bias", false);
@@ -154,6 +155,7 @@ ModelSpec describe_starcoder2(const Value& values, Problems& problems) {
   ModelSpec spec = read_dimensions(config, "starcoder2", "Starcoder2ForCausalLM");
   spec.norm = NormKind::layer;
   spec.hidden_dropout = config.dropout("residual_dropout");
+  spec.embedding_dropout = config.dropout("embedding_dropout");
   AttentionShape attention = read_attention(config, spec.hidden);
   attention.sliding_window = config.optional_size("sliding_window");
   const bool bias = config.flag("use_bias", true);

@@ -9,6 +9,7 @@ ModelSpec describe_phi(const Value& values, Problems& problems) {
   ModelSpec spec = read_dimensions(config, "phi", "PhiForCausalLM");
   spec.norm = NormKind::layer;
   spec.hidden_dropout = config.dropout("resid_pdrop");
+  spec.embedding_dropout = config.dropout("embd_pdrop");
   LayerKind kind;
   kind.attention = read_attention(config, spec.hidden);
   kind.attention.rotary_dim = read_rotary_dim(config, kind.attention.head_dim, 0.5);
@@ -35,6 +36,7 @@ ModelSpec describe_phi3(const Value& values, Problems& problems) {
   const ConfigReader config(values, problems);
   ModelSpec spec = read_dimensions(config, "phi3", "Phi3ForCausalLM");
   spec.hidden_dropout = config.dropout("resid_pdrop");
+  spec.embedding_dropout = config.dropout("embd_pdrop");
   LayerKind kind;
   kind.attention = read_attention(config, spec.hidden);
   kind.attention.fused_qkv = true;

@@ -1,0 +1,56 @@
+// What the optimizer keeps for each parameter, as its own code allocates it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "estimate/parameters.h"
+#include "membill/catalog.h"
+
+namespace membill {
+
+// States outside of the allocator: item id -> bytes. Managed memory of paged optimizers and states of a host optimizer.
+using HostBytes = std::map<std::string, Size>;
+
+class OptimizerStates {
+ public:
+  OptimizerStates(Recorder& recorder, const TrainingPlan& plan, const OptimizerRow& row) : r_(recorder), plan_(plan), row_(row) {}
+
+  // The states of one parameter. The first quantised one also brings the code tables.
+  void create(const TrainedParameter& trained);
+  // Type of the state that the optimizer reads and writes at its step; temporaries have it too.
+  [[nodiscard]] DType own_type(const TrainedParameter& trained) const;
+  // Bytes that live outside of the card's allocator.
+  [[nodiscard]] const HostBytes& on_host() const { return on_host_; }
+  // `elements` of `type` for the parameter's item, on the card or, for a host optimizer, beside it.
+  void add(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);
+
+ private:
+  // A part of a quantised state that follows the codes of all states: scales.
+  struct Scale {
+    std::string item;
+    Size blocks;
+  };
+
+  void create_state(const OptimizerState& state, const TrainedParameter& trained, std::vector<Scale>& scales);
+  void add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained, std::vector<Scale>& scales);
+  [[nodiscard]] std::vector<Size> elements_of(const OptimizerState& state, const TrainedParameter& trained) const;
+  [[nodiscard]] Size low_rank(const TrainedParameter& trained, bool factored) const;
+  [[nodiscard]] Size squares(const Shape& shape) const;
+  [[nodiscard]] Size rank(const Shape& shape) const;
+  [[nodiscard]] bool is_projected(const TrainedParameter& trained) const;
+  [[nodiscard]] bool stays_unquantized(const Size& elements, const TrainedParameter& trained) const;
+  void add_state(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);
+  void add_on_host(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);
+  void create_tables();
+
+  Recorder& r_;
+  const TrainingPlan& plan_;
+  const OptimizerRow& row_;
+  std::vector<Tensor> kept_;
+  HostBytes on_host_;
+  bool tables_made_ = false;
+};
+
+}  // namespace membill
