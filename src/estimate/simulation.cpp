@@ -1,5 +1,6 @@
 #include "estimate/simulation.h"
 
+#include "estimate/engines/engine.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
 
@@ -21,7 +22,7 @@ std::optional<DType> autocast_type(const TrainingPlan& plan) {
 class JobRun {
  public:
   JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
-      : model_(model), plan_(plan), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
+      : model_(model), plan_(plan), hardware_(hardware), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
     r_.set_matmul_workspace(matmul_workspace(hardware));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
@@ -30,6 +31,11 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
+    const std::unique_ptr<EngineRun> engine = make_engine(r_, plan_, hardware_);
+    if (engine != nullptr) {
+      engine->wrap(job);
+      r_.set_after_accumulate([&engine](Parameter& parameter) { engine->gradient_ready(parameter); });
+    }
     OptimizerRun optimizer(r_, plan_, job.trained);
     optimizer.construct();
     step(job, optimizer);
@@ -117,6 +123,7 @@ class JobRun {
 
   const ModelSpec& model_;
   const TrainingPlan& plan_;
+  const Hardware& hardware_;
   SymbolTable symbols_;
   TraceWriter writer_;
   Dims dims_;

@@ -22,6 +22,16 @@ ModelSpec describe(const Value& config, Problems& problems) {
   return family->describe(full, problems);
 }
 
+// The plan, and of "hardware" the number of cards.
+void read_job(const Value& job, OracleRow& row, Problems& problems) {
+  Value plan = Value::make_map();
+  for (const auto& [key, value] : job.entries()) {
+    if (key != "hardware") plan.set(key, value);
+    else if (const Value* count = value.find("count")) row.hardware.count = count->as_int();
+  }
+  read_plan(plan, row.id, row.plan, problems);
+}
+
 std::map<std::string, std::int64_t> figures(const Value& map) {
   std::map<std::string, std::int64_t> result;
   for (const auto& [key, value] : map.entries()) result[key] = value.as_int();
@@ -52,8 +62,8 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
     Problems problems;
     row.id = value.find("id")->as_string();
     row.model = describe(*value.find("config"), problems);
-    read_plan(*value.find("job"), row.id, row.plan, problems);
-    problems.throw_if_any();
+    read_job(*value.find("job"), row, problems);
+    if (!problems.empty()) throw std::runtime_error(to_text(problems.list().front()));
     row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
     row.requested = figures(*value.find("requested"));
@@ -64,13 +74,13 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
 }
 
 Predicted predict(const OracleRow& row, bool with_replay) {
-  const Simulation job = simulate(row.model, row.plan, {});
+  const Simulation job = simulate(row.model, row.plan, row.hardware);
   const std::vector<std::int64_t> bytes = job.trace.evaluate(job.symbols);
   Predicted result;
   result.activations_known = job.activations_known;
   const PeakFold fold = fold_peak(job.trace, bytes);
   add_moment(result.requested, job.trace, fold);
-  result.requested["weights"] = fold.built;
+  result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
     const ReplayResult replayed = replay(expand(job.trace, bytes), job.trace, bytes, {}, std::nullopt);
     result.reserved = replayed.reserved;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "membill/hardware.h"
 #include "membill/model_spec.h"
 #include "membill/training_plan.h"
 
@@ -15,6 +16,7 @@ struct OracleRow {
   std::string id;
   ModelSpec model;
   TrainingPlan plan;
+  Hardware hardware;                                 // one card, or as many as the job names
   std::string method;                                // full, lora, qlora, dora
   std::map<std::string, std::int64_t> requested;     // "weights", "after_forward", "peak_backward", ...
   std::map<std::string, std::int64_t> allocated;     // the same keys, and "reserved"

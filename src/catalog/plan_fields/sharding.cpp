@@ -24,7 +24,7 @@ constexpr std::string_view kFloats = "fp32 bf16 fp16";
 constexpr std::array kEngineKeys{
     EngineKey{"pin_memory", KeyKind::boolean, "", "offloaded tensors are page-locked"},
     EngineKey{"wrap", KeyKind::word, "block block+embedding peft none", "FSDP: what becomes a unit"},
-    EngineKey{"param_dtype", KeyKind::word, kFloats, "FSDP mixed precision: gathered parameters"},
+    EngineKey{"param_dtype", KeyKind::word, "none fp32 bf16 fp16", "FSDP mixed precision: gathered parameters"},
     EngineKey{"reduce_dtype", KeyKind::word, kFloats, "FSDP mixed precision: reduced gradients"},
     EngineKey{"backward_prefetch", KeyKind::word, "backward_pre backward_post none",
               "FSDP: when the next unit is gathered"},

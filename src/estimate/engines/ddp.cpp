@@ -1,0 +1,88 @@
+#include "estimate/engines/ddp.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+namespace membill {
+namespace {
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kFirstBucket = kMiB;  // kDefaultFirstBucketBytes
+
+class Ddp : public EngineRun {
+ public:
+  Ddp(Recorder& recorder, const TrainingPlan& plan) : r_(recorder), plan_(plan) {}
+
+  void wrap(JobModules& job) override {
+    make_buckets(job);
+    if (!engine_flag(plan_, "find_unused_parameters", false) && !engine_flag(plan_, "static_graph", false)) return;
+    std::int64_t tensors = 0;
+    for (const TrainedParameter& trained : job.trained) tensors += turns(trained);
+    extra_ = r_.empty({Size(tensors), Size(1)}, DType::int32, "map of used parameters", r_.writer().item("buffers.reducer"));
+  }
+
+  // With views the gradient is copied into its bucket and becomes a view of it; else it stays beside the bucket.
+  void gradient_ready(Parameter& parameter) override {
+    if (!engine_flag(plan_, "gradient_as_bucket_view", false) || parameter.gradient.body().storage == nullptr) return;
+    auto view = std::make_shared<TensorBody>(parameter.gradient.body());
+    view->storage.reset();
+    parameter.gradient = Tensor(std::move(view));
+  }
+
+ private:
+  // One flat tensor a bucket, in the parameters' type: the first of 1 MiB, then bucket_cap_mb each; a bucket closes when it has
+  // reached its size. Filled in reverse order of the parameters.
+  void make_buckets(const JobModules& job) {
+    const auto cap = static_cast<std::int64_t>(engine_number(plan_, "bucket_cap_mb", 25) * static_cast<double>(kMiB));
+    const ItemId item = r_.writer().item("buffers.reducer");
+    std::map<DType, std::pair<std::int64_t, std::int64_t>> open;  // elements of the open bucket, its limit in bytes
+    const auto close = [&](DType type, std::int64_t& elements) {
+      if (elements > 0) buckets_.push_back(r_.empty({Size(elements), Size(1)}, type, "gradient bucket", item));
+      elements = 0;
+    };
+    for (const OrderedTensor& tensor : in_reverse_order(job)) {
+      auto [at, is_new] = open.try_emplace(tensor.type, 0, kFirstBucket);
+      at->second.first += tensor.elements;
+      if (at->second.first * bytes_per_element(tensor.type) < at->second.second) continue;
+      close(tensor.type, at->second.first);
+      at->second.second = cap;
+    }
+    for (auto& [type, bucket] : open) close(type, bucket.first);
+  }
+
+  [[nodiscard]] std::int64_t turns(const TrainedParameter& trained) const {
+    return r_.symbols().evaluate(r_.writer().turns(trained.parameter->unit));
+  }
+
+  struct OrderedTensor {
+    std::int64_t elements;
+    DType type;
+  };
+
+  // Every trained tensor of the whole model, layers that one simulated unit stands for written out.
+  std::vector<OrderedTensor> in_reverse_order(const JobModules& job) const {
+    std::vector<OrderedTensor> list;
+    for (std::size_t i = 0; i < job.trained.size();) {
+      std::size_t end = i;
+      while (end < job.trained.size() && job.trained[end].parameter->unit == job.trained[i].parameter->unit) ++end;
+      for (std::int64_t turn = 0; turn < turns(job.trained[i]); ++turn)
+        for (std::size_t k = i; k < end; ++k)
+          list.push_back({r_.symbols().evaluate(job.trained[k].elements), job.trained[k].parameter->value.dtype()});
+      i = end;
+    }
+    std::reverse(list.begin(), list.end());
+    return list;
+  }
+
+  Recorder& r_;
+  const TrainingPlan& plan_;
+  std::vector<Tensor> buckets_;
+  Tensor extra_;
+};
+
+}  // namespace
+
+std::unique_ptr<EngineRun> make_ddp(Recorder& recorder, const TrainingPlan& plan) { return std::make_unique<Ddp>(recorder, plan); }
+
+}  // namespace membill

@@ -1,0 +1,34 @@
+#include "estimate/engines/engine.h"
+
+#include <cstdlib>
+
+#include "estimate/engines/ddp.h"
+
+namespace membill {
+
+std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const TrainingPlan& plan, const Hardware&) {
+  switch (plan.engine) {
+    case Engine::ddp: return make_ddp(recorder, plan);
+    case Engine::torch:
+    case Engine::deepspeed:
+    case Engine::fsdp:
+    case Engine::fsdp2:
+    case Engine::megatron: return nullptr;
+  }
+  return nullptr;
+}
+
+double engine_number(const TrainingPlan& plan, const char* key, double fallback) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  if (found == plan.sharding.engine_keys.end()) return fallback;
+  char* end = nullptr;
+  const double value = std::strtod(found->second.c_str(), &end);
+  return end == found->second.c_str() ? fallback : value;
+}
+
+bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  return found == plan.sharding.engine_keys.end() ? fallback : found->second == "true";
+}
+
+}  // namespace membill
