@@ -91,6 +91,17 @@ void read_symbol(ObjectReader& fields, SymbolValue& symbol) {
   fields.read("value", symbol.value);
 }
 
+// Keys of the plan become dotted paths: one that is empty or holds a dot would be another path.
+void check_plan_keys(const Value& plan, const std::string& file, const std::string& path, Problems& problems) {
+  for (const auto& [key, value] : plan.entries()) {
+    if (key.empty() || key.find('.') != std::string::npos) {
+      problems.add({file, path, "has the key " + quoted(key) + ", which no plan has", ""});
+    } else if (value.is_map()) {
+      check_plan_keys(value, file, path + "." + key, problems);
+    }
+  }
+}
+
 void read_fields(ObjectReader& fields, Report& report) {
   std::string schema;
   fields.read("schema", schema);
@@ -139,6 +150,7 @@ Report read_report(const Value& tree, const std::string& file, Problems& problem
   ObjectReader fields(tree, file, "", found);
   read_fields(fields, report);
   fields.refuse_others();
+  if (const Value* plan = tree.find("plan")) check_plan_keys(*plan, file, "plan", found);
   if (found.empty()) check_sum(report, file, found);
   for (const Problem& problem : found.list()) problems.add(problem);
   return report;

@@ -72,6 +72,13 @@ TEST_CASE("all independent problems are found at once") {
   CHECK(problems_of(text).size() == 2);
 }
 
+TEST_CASE("a key of the plan that would be another path is refused") {
+  CHECK(problems_of(altered("\"gradient_dtype\": null", "\"adapter.rank\": null")) ==
+        Texts{"saved.json: plan: has the key 'adapter.rank', which no plan has"});
+  CHECK(problems_of(altered("\"dropout\": 0.05", "\"\": 0.05")) ==
+        Texts{"saved.json: plan.adapter: has the key '', which no plan has"});
+}
+
 TEST_CASE("items that do not sum to the total are refused") {
   const Texts problems = problems_of(altered("\"at_peak\": 2147483648", "\"at_peak\": 2147483647"));
   REQUIRE(problems.size() == 1);
