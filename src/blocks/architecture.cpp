@@ -1,6 +1,7 @@
 #include "blocks/architecture.h"
 
 #include "blocks/layers.h"
+#include "blocks/loss.h"
 
 namespace membill {
 
@@ -22,6 +23,13 @@ LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const
 Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const {
   Module* own = outer.find(head_name());
   return apply_linear(f, own != nullptr ? *own : outer.at(embedding_name()), std::move(hidden));
+}
+
+Tensor Architecture::loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels, Tensor* outputs) const {
+  Tensor logits = head(f, outer, hidden);
+  Tensor result = causal_lm_loss(f, logits, labels);
+  if (outputs != nullptr) *outputs = std::move(logits);
+  return result;
 }
 
 }  // namespace membill

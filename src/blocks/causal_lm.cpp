@@ -1,7 +1,5 @@
 #include "blocks/causal_lm.h"
 
-#include "blocks/loss.h"
-
 namespace membill {
 namespace {
 
@@ -11,6 +9,8 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
   for (std::size_t i = 0; i < unit.layers.size(); ++i) {
     const auto kind = static_cast<std::size_t>(unit.kinds[i]);
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
+    r.set_layer(static_cast<int>(i));
+    if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
     if (f.plan.checkpointing.mode == Checkpointing::full) {
       hidden = r.checkpoint(hidden, f.plan.checkpointing.reentrant, [&f, &architecture, context, inputs](Tensor x) {
         const ItemScope scope(f.r, f.items.block);
@@ -20,7 +20,9 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
       const ItemScope scope(r, f.items.block);
       hidden = architecture.layer(f, context, hidden, inputs);
     }
+    if (f.hooks != nullptr) f.hooks->after_layer(unit.unit, static_cast<int>(i));
   }
+  r.set_layer(0);
   return hidden;
 }
 
@@ -46,12 +48,12 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
 }  // namespace
 
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids, Tensor* outputs) {
+  if (f.hooks != nullptr) f.hooks->before_model();
   const Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.r.writer().moment("loss");
   f.r.set_items(f.items.loss_logits);
-  Tensor logits = architecture.head(f, modules.outer, hidden);
-  Tensor loss = causal_lm_loss(f, logits, ids);
-  if (outputs != nullptr) *outputs = std::move(logits);
+  Tensor loss = architecture.loss(f, modules.outer, hidden, ids, outputs);
+  if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }
 

@@ -86,6 +86,16 @@ struct AttentionChoice {
   bool mask = false;                  // an additive mask tensor is passed
 };
 
+// What an engine does around the layers' forward (FSDP gathers and frees parameters).
+class ForwardHooks {
+ public:
+  virtual ~ForwardHooks() = default;
+  virtual void before_model() = 0;
+  virtual void before_layer(int unit, int layer) = 0;
+  virtual void after_layer(int unit, int layer) = 0;
+  virtual void after_model() = 0;   // the model's forward with its loss is over
+};
+
 struct Forward {
   Recorder& r;
   const ModelSpec& model;
@@ -94,10 +104,12 @@ struct Forward {
   const Items& items;
   DType stream = DType::bf16;         // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
+  ForwardHooks* hooks = nullptr;
   Parameter* input_leaf = nullptr;    // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
-  std::vector<Tensor> locals;         // local variables of the model's forward, which live until it returns
-  Tensor second_output;               // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
+  std::vector<Tensor> locals{};       // local variables of the model's forward, which live until it returns
+  std::int64_t multiprocessors = 108; // of the card: kernels that make partial results make one each
+  Tensor second_output{};             // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.

@@ -1,17 +1,40 @@
 // Which program runs which model type: one line each.
 #include <array>
+#include <span>
 
 #include "blocks/architecture.h"
+#include "blocks/cohere.h"
+#include "blocks/fused_llama.h"
+#include "blocks/gemma.h"
 #include "blocks/gpt2.h"
 #include "blocks/gpt_neox.h"
+#include "blocks/granite.h"
+#include "blocks/liger.h"
 #include "blocks/llama.h"
+#include "blocks/moe.h"
+#include "blocks/olmo.h"
 
 namespace membill {
 namespace {
 
 const LlamaArchitecture kLlama;
+const GemmaArchitecture kGemma;
+const Gemma2Architecture kGemma2;
+const Gemma3Architecture kGemma3;
+const GraniteArchitecture kGranite;
+const OlmoArchitecture kOlmo;
+const Olmo2Architecture kOlmo2;
+const CohereArchitecture kCohere;
+const Cohere2Architecture kCohere2;
+const Phi3Architecture kPhi3;
+const GlmArchitecture kGlm;
+const Glm4Architecture kGlm4;
+const MixtralArchitecture kMixtral;
+const MixtralArchitecture kQwen3Moe({.explicit_type = true, .normalise = false, .back = true});
 const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
+
+const Liger<LlamaArchitecture> kLigerLlama;
 
 struct Row {
   std::string_view model_type;
@@ -19,21 +42,47 @@ struct Row {
 };
 
 const std::array kPrograms = {
+    Row{"cohere", &kCohere},
+    Row{"cohere2", &kCohere2},
+    Row{"gemma", &kGemma},
+    Row{"gemma2", &kGemma2},
+    Row{"gemma3_text", &kGemma3},
     Row{"generic", &kLlama},  // --params models have llama's shape
+    Row{"glm", &kGlm},
+    Row{"glm4", &kGlm4},
     Row{"gpt2", &kGpt2},
     Row{"gpt_neox", &kGptNeox},
+    Row{"granite", &kGranite},
     Row{"llama", &kLlama},
     Row{"mistral", &kLlama},
+    Row{"mixtral", &kMixtral},
+    Row{"olmo", &kOlmo},
+    Row{"olmo2", &kOlmo2},
+    Row{"phi3", &kPhi3},
     Row{"qwen2", &kLlama},
     Row{"qwen3", &kLlama},
+    Row{"qwen3_moe", &kQwen3Moe},
 };
+
+const std::array kLigerPrograms = {
+    Row{"generic", &kLigerLlama},
+    Row{"llama", &kLigerLlama},
+    Row{"mistral", &kLigerLlama},
+    Row{"qwen2", &kLigerLlama},
+    Row{"qwen3", &kLigerLlama},
+};
+
+const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {
+  for (const Row& row : programs)
+    if (row.model_type == model_type) return row.program;
+  return nullptr;
+}
 
 }  // namespace
 
 const Architecture* find_architecture(std::string_view model_type, Implementation implementation) {
-  if (implementation != Implementation::hf) return nullptr;
-  for (const Row& row : kPrograms)
-    if (row.model_type == model_type) return row.program;
+  if (implementation == Implementation::hf) return find_in(kPrograms, model_type);
+  if (implementation == Implementation::liger) return find_in(kLigerPrograms, model_type);
   return nullptr;
 }
 
