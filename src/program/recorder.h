@@ -52,12 +52,16 @@ class Recorder {
 
   // Bytes that cuBLAS takes for the time of each matrix product (torch 2.15 gives its workspace back after each); 0 for none.
   void set_matmul_workspace(const Size& bytes) { workspace_ = bytes; }
+  // mean() saves its input, as torch before 2.2 does.
+  void set_mean_saves_input(bool on) { mean_saves_input_ = on; }
   // One matrix product runs now.
   void use_matmul_workspace();
 
   // --- tensors -------------------------------------------------------------------------------------------------------------
   Tensor empty(const Shape& shape, DType dtype, const char* label);
   Tensor empty(const Shape& shape, DType dtype, const char* label, ItemId item);
+  // A tensor whose memory somebody else allocates and frees.
+  [[nodiscard]] Tensor placeholder(const Shape& shape, DType dtype) const;
   // Another view of the same memory with the same number of elements. Gradients pass through without memory.
   Tensor view(Tensor x, const Shape& shape);
   // The tensor without its history.
@@ -78,6 +82,13 @@ class Recorder {
   void backward_from(const Tensor& root, Tensor gradient);
   // Adds `gradient` to the parameter's .grad: stolen when there is none, else added in place.
   void accumulate(Parameter& parameter, Tensor gradient);
+  // The layer of the present unit that code now belongs to, from 0.
+  void set_layer(int layer) { layer_ = layer; }
+  // Called in backward before the first and after the last node of each layer, inside its unit. Not for nodes outside of units.
+  void set_backward_hooks(std::function<void(int unit, int layer)> before, std::function<void(int unit, int layer)> after) {
+    before_layer_ = std::move(before);
+    after_layer_ = std::move(after);
+  }
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
   void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
 
@@ -106,13 +117,27 @@ class Recorder {
   Tensor concatenate(Tensor first, Tensor second, const Shape& shape);
   // torch.split into three parts of `part` each: views. Their gradients are joined in one tensor; a missing one is made of zeros.
   std::array<Tensor, 3> split_in_three(Tensor x, const Shape& part);
+  // torch.chunk into two parts, as split_in_three.
+  std::array<Tensor, 2> split_in_two(Tensor x, const Shape& part);
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
+
+  Tensor sub(Tensor a, Tensor b, const char* label);   // as add, of one type
+  Tensor div_in_place(Tensor a, const Tensor& b);      // a /= b
+  Tensor sum_of_rows(const Tensor& x);                 // x.sum(-1, keepdim=True)
+  Tensor sum_of_parts(const Tensor& x, const Size& rows);  // x.view(rows, -1, width).sum(1)
+  // torch.topk over rows: values and indices.
+  std::array<Tensor, 2> top_of_rows(const Tensor& x, const Size& k);
+  // x[index]: as many rows of `width` as the index has.
+  Tensor index_rows(const Tensor& x, const Tensor& index, const Size& width);
 
   // --- layers --------------------------------------------------------------------------------------------------------------
   Tensor linear(Tensor x, Parameter& weight, Parameter* bias = nullptr);
   Tensor embedding(const Tensor& ids, Parameter& table);
   Tensor layer_norm(Tensor x, Parameter& weight, Parameter* bias);
+  // grouped_mm with the matrices of all experts; rows of x are sorted by expert, `offsets` says where each ends.
+  Tensor grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs);
+  Tensor plain_layer_norm(Tensor x);                   // layer_norm without weight and bias
   // Batched matrix product of (batches, n, m) with (batches, m, p): result has `shape`. Operands are saved for one another.
   Tensor batched_matmul(Tensor a, Tensor b, const Shape& shape, const char* label);
   // softmax over rows; `dtype`: the explicit dtype argument.
@@ -151,9 +176,12 @@ class Recorder {
   ItemPair items_;
   Size workspace_;
   bool grad_enabled_ = true;
+  bool mean_saves_input_ = false;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
   std::function<void(Parameter&)> after_accumulate_;
+  std::function<void(int, int)> before_layer_, after_layer_;
+  int layer_ = 0;
   std::int64_t next_sequence_ = 0;
   Saving saving_ = Saving::keep;
   std::int64_t saves_ = 0;    // counted in a checkpointed forward, or left until the recomputation stops

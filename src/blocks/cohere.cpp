@@ -1,0 +1,46 @@
+#include "blocks/cohere.h"
+
+#include "blocks/own_norms.h"
+#include "blocks/own_rotary.h"
+
+namespace membill {
+
+Tensor CohereArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+  const Tensor residual = hidden;
+  Tensor weights;
+  hidden = norm(f, layer.modules.at("input_layernorm"), hidden);
+  const Tensor attended = attention(f, layer, hidden, inputs, weights);
+  const Tensor expanded = mlp(f, layer, hidden);
+  Tensor sum = f.r.add(residual, attended, "residual and attention");
+  const ItemScope scope(f.r, f.items.boundary);
+  return f.r.add(std::move(sum), expanded, "layer output");
+}
+
+Tensor CohereArchitecture::head(Forward& f, const Modules& outer, Tensor hidden) const {
+  const Tensor logits = LlamaArchitecture::head(f, outer, std::move(hidden));
+  return f.r.mul_scalar(logits, "scaled logits");
+}
+
+Tensor CohereArchitecture::norm(Forward& f, Module& module, Tensor x) const { return cohere_layer_norm(f, module, std::move(x)); }
+
+Heads CohereArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const KindDims& dims = layer.dims;
+  const auto make = [&](const char* name, const Size& heads, const Size& width) {
+    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
+  };
+  Heads heads{make("self_attn.q_proj", dims.a, dims.d), make("self_attn.k_proj", dims.k, dims.d), make("self_attn.v_proj", dims.k, dims.v)};
+  if (!layer.kind.attention.qk_norm) return heads;
+  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
+  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
+  return heads;
+}
+
+void CohereArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
+  rotate_in_fp32(f, inputs, heads);
+}
+
+void Cohere2Architecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {
+  if (layer.kind.attention.sliding_window) CohereArchitecture::rotate(f, layer, inputs, heads);
+}
+
+}  // namespace membill

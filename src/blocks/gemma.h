@@ -1,0 +1,32 @@
+// gemma, gemma2, gemma3_text as Transformers 5.24 runs them: norms in fp32, a scaled embedding, capped logits.
+#pragma once
+
+#include "blocks/llama.h"
+
+namespace membill {
+
+class GemmaArchitecture : public LlamaArchitecture {
+ public:
+  [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
+  [[nodiscard]] Tensor head(Forward& f, const Modules& outer, Tensor hidden) const override;
+
+ protected:
+  [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override;
+};
+
+class Gemma2Architecture : public GemmaArchitecture {
+ protected:
+  [[nodiscard]] NormNames norm_names() const override;
+};
+
+// Norms on q and k once all three projections are made; full and sliding layers have their own rotary tables.
+class Gemma3Architecture : public Gemma2Architecture {
+ public:
+  [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
+
+ protected:
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+}  // namespace membill

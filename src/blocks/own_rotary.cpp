@@ -1,0 +1,56 @@
+#include "blocks/own_rotary.h"
+
+namespace membill {
+namespace {
+
+// x[..., :columns]: the tensor itself when that is all of it.
+Tensor leading(Recorder& r, const Tensor& x, const Size& columns) { return columns == x.width() ? x : r.slice(x, columns); }
+
+}  // namespace
+
+void rotate_by_wide_tables(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  const Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
+  const Tensor k = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
+  Tensor q_back = f.r.cast(q, heads.q.dtype()), k_back = f.r.cast(k, heads.k.dtype());
+  heads.q = std::move(q_back);
+  heads.k = std::move(k_back);
+}
+
+void rotate_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  const Tensor q_wide = f.r.cast(heads.q, DType::fp32), k_wide = f.r.cast(heads.k, DType::fp32);
+  const Tensor q = apply_rotary(f, q_wide, inputs.cos, inputs.sin);
+  const Tensor k = apply_rotary(f, k_wide, inputs.cos, inputs.sin);
+  Tensor q_back = f.r.cast(q, heads.q.dtype()), k_back = f.r.cast(k, heads.k.dtype());
+  heads.q = std::move(q_back);
+  heads.k = std::move(k_back);
+}
+
+void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  Recorder& r = f.r;
+  const Size& rotary = inputs.cos.width();
+  const Tensor q_rotating = leading(r, heads.q, rotary), q_rest = r.slice(heads.q, heads.q.width() - rotary);
+  const Tensor k_rotating = leading(r, heads.k, rotary), k_rest = r.slice(heads.k, heads.k.width() - rotary);
+  Tensor q = r.concatenate(apply_rotary(f, q_rotating, inputs.cos, inputs.sin), q_rest, heads.q.shape());
+  Tensor k = r.concatenate(apply_rotary(f, k_rotating, inputs.cos, inputs.sin), k_rest, heads.k.shape());
+  heads.q = std::move(q);
+  heads.k = std::move(k);
+  heads.contiguous = true;
+}
+
+void rotate_neighbours(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  Recorder& r = f.r;
+  const Size& rotary = inputs.cos.width();
+  const Tensor cos = r.empty(inputs.cos.shape(), inputs.cos.dtype(), "cos, each column twice");
+  const Tensor sin = r.empty(inputs.sin.shape(), inputs.sin.dtype(), "sin, each column twice");
+  const Tensor q_rotating = leading(r, heads.q, rotary), q_rest = r.slice(heads.q, heads.q.width() - rotary);
+  const Tensor k_rotating = leading(r, heads.k, rotary), k_rest = r.slice(heads.k, heads.k.width() - rotary);
+  Tensor q = apply_rotary(f, q_rotating, cos, sin);
+  Tensor k = apply_rotary(f, k_rotating, cos, sin);
+  q = r.concatenate(q, q_rest, heads.q.shape());
+  k = r.concatenate(k, k_rest, heads.k.shape());
+  heads.q = std::move(q);
+  heads.k = std::move(k);
+  heads.contiguous = true;
+}
+
+}  // namespace membill
