@@ -94,7 +94,10 @@ void add_message(Outcome& outcome, std::string message) {
 
 Outcome refused(const std::vector<Problem>& problems) {
   Outcome outcome{ExitCode::bad_input, {}, {}};
-  for (const Problem& problem : problems) add_message(outcome, to_text(problem));
+  for (Problem problem : problems) {
+    if (problem.file.empty()) problem.file = kCommandLine;
+    add_message(outcome, to_text(problem));
+  }
   return outcome;
 }
 

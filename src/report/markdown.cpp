@@ -22,10 +22,13 @@ void bill(std::string& out, const Report& report) {
   const std::int64_t total = report.totals.requested.likely.value_or(0);
   out += "| item | at the peak | share | own highest |\n| --- | ---: | ---: | ---: |\n";
   for (const LineItem* item : bill_rows(report).peak) {
-    const bool known = item->bytes.has_value();
     const std::int64_t share = item->at_peak.value_or(0);
-    out += fmt::format("| {} | {} | {} | {} |\n", escaped(item->label), known ? size_text(share) : "unknown",
-                       known ? share_text(share, total) : "", highest_text(*item));
+    const bool counts = item->bytes && share > 0;
+    out += fmt::format("| {} | {} | {} | {} |\n", escaped(item->label),
+                       counts        ? size_text(share)
+                       : item->bytes ? "-"
+                                     : "unknown",
+                       counts ? share_text(share, total) : "", highest_text(*item));
   }
   const std::string moment = report.peak_moment.empty() ? "" : " in " + escaped(peak_text(report));
   out += fmt::format("| **TOTAL{}** | **{}{}** | {} | |\n\n", moment, report.at_least ? "at least " : "",

@@ -51,9 +51,9 @@ std::vector<TotalRow> total_rows(const Report& report) {
   std::vector<TotalRow> rows{{"requested", "the rows above", &totals.requested},
                              {"allocated", "max_memory_allocated", &totals.allocated},
                              {"reserved", "max_memory_reserved", &totals.reserved},
-                             {"device", "as nvidia-smi shows", &totals.device}};
-  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM of a node", &totals.host});
-  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk of a node", &totals.nvme});
+                             {"device", "nvidia-smi", &totals.device}};
+  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM of one node", &totals.host});
+  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk of one node", &totals.nvme});
   return rows;
 }
 

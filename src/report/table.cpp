@@ -19,7 +19,7 @@ constexpr std::size_t kShare = 8;
 constexpr std::size_t kHighest = 26;  // "1023.99 MiB to 1023.99 MiB"
 constexpr std::size_t kShortestLabel = 20;
 constexpr std::size_t kShortestRangeLabel = 10;
-constexpr std::size_t kLongestRangeLabel = 22;  // with three sizes and a note of 20 columns: 80
+constexpr std::size_t kLongestRangeLabel = 44;  // with three sizes: 80
 
 class Table {
  public:
@@ -78,6 +78,7 @@ class Table {
         label = std::max(label, text_width(item->label) + (part == &rows_.peak ? 0 : 2));
       }
     }
+    for (const TotalRow& row : totals_) range_label_ = std::max(range_label_, title(row).size());
     range_label_ = std::clamp(range_label_, kShortestRangeLabel, kLongestRangeLabel);
     for (const LineItem* item : rows_.peak) highest_ = std::max(highest_, text_width(highest_text(*item)));
     if (!with_highest_) highest_ = 0;
@@ -112,11 +113,11 @@ class Table {
     line(bold(cells("", "at the peak", "share", with_highest_ ? "own highest" : "")));
     const std::int64_t total = report_.totals.requested.likely.value_or(0);
     for (const LineItem* item : rows_.peak) {
-      const bool known = item->bytes.has_value();
       const std::int64_t share = item->at_peak.value_or(0);
-      line(cells(item->label, known ? size_text(share) : "unknown", known ? share_text(share, total) : "",
-                 with_highest_ ? highest_text(*item) : "") +
-           (known ? bar(share) : ""));
+      const bool counts = item->bytes && share > 0;
+      const std::string size = counts ? size_text(share) : item->bytes ? "-" : "unknown";
+      line(cells(item->label, size, counts ? share_text(share, total) : "", with_highest_ ? highest_text(*item) : "") +
+           (counts ? bar(share) : ""));
     }
     const std::string sum = (report_.at_least ? "at least " : "") + size_text(report_.totals.requested.likely);
     line(bold(left_aligned("TOTAL", label_ + kSize - text_width(sum)) + sum +
@@ -130,10 +131,12 @@ class Table {
       if (row.range == &report_.totals.device) ranged(rows_.beside, Place::device);
       if (row.range == &report_.totals.host) ranged(rows_.host, Place::host);
       if (row.range == &report_.totals.nvme) ranged(rows_.host, Place::nvme);
-      range(row.name, *row.range, row.note);
+      range(title(row), *row.range);
     }
     line("");
   }
+
+  static std::string title(const TotalRow& row) { return fmt::format("{} ({})", row.name, row.note); }
 
   std::string range_cells(std::string_view name, std::string_view low, std::string_view likely,
                           std::string_view high) const {
@@ -141,18 +144,16 @@ class Table {
            right_aligned(likely, kSize) + right_aligned(high, kSize);
   }
 
-  void range(std::string_view name, const Range& range, std::string_view note) {
+  void range(std::string_view name, const Range& range) {
     const bool exact = range.low == range.high;
     const bool bound = report_.at_least && range.likely && range.low == range.likely;
     const std::string likely = (bound ? ">= " : "") + size_text(range.likely);
-    const std::string cells =
-        range_cells(name, exact ? "" : size_text(range.low), likely, exact ? "" : size_text(range.high));
-    line(note.empty() ? cells : cells + "  " + std::string(note));
+    line(range_cells(name, exact ? "" : size_text(range.low), likely, exact ? "" : size_text(range.high)));
   }
 
   void ranged(const std::vector<const LineItem*>& items, Place place) {
     for (const LineItem* item : items) {
-      if (item->where == place) range("+ " + item->label, {item->low, item->bytes, item->high}, "");
+      if (item->where == place) range("+ " + item->label, {item->low, item->bytes, item->high});
     }
   }
 
