@@ -35,12 +35,12 @@ void liger_rotary(Forward& f, const LigerRotary& call, Tensor& q, Tensor& k) {
   if (r.needs_node({&q, &k})) {
     const Tensor kept_cos = r.saved(call.cos), kept_sin = r.saved(call.sin);
     r.record({&q_out, &k_out}, {r.edge(q), r.edge(k)},
-             [kept_cos, kept_sin, to_query = call.copies_query, to_key = call.copies_key](Recorder& rec, Gradients& g) {
-               const auto rotated_back = [&](const Tensor& gradient, bool copies) {
-                 return copies ? rec.empty(gradient.shape(), gradient.dtype(), "gradient, heads last") : rec.detach(gradient);
+             [kept_cos, kept_sin, to_query = call.copies_query, to_key = call.copies_key, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients& g) {
+               const auto rotated_back = [&](const Tensor& gradient, const Shape& shape, bool copies) {
+                 return copies || !gradient.defined() ? rec.empty(shape, type, "gradient, heads last") : rec.detach(gradient);
                };
-               Tensor query = rotated_back(g[0], to_query);
-               return Gradients{std::move(query), rotated_back(g[1], to_key)};
+               Tensor query = rotated_back(g[0], qs, to_query);
+               return Gradients{std::move(query), rotated_back(g[1], ks, to_key)};
              });
   }
   q = std::move(q_out);

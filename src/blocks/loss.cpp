@@ -1,5 +1,7 @@
 #include "blocks/loss.h"
 
+#include "blocks/generations.h"
+
 namespace membill {
 namespace {
 
@@ -20,9 +22,33 @@ Tensor nll_loss(Forward& f, const Tensor& log_probabilities, const Tensor& targe
   return loss;
 }
 
+// logits[..., :-1, :]: a view, whose gradient is a zero-filled tensor of the whole.
+Tensor without_last_position(Recorder& r, const Tensor& logits, const Shape& shape) {
+  Tensor part = r.view(logits, shape);
+  if (!r.needs_node({&logits})) return part;
+  r.record({&part}, {r.edge(logits)}, [whole = logits.shape(), type = logits.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(whole, type, "gradient of the shifted logits, zero-filled")};
+  });
+  return part;
+}
+
+// modeling_llama.py of transformers 4.45: the model's own logits are in fp32 from here on.
+Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  r.set_items(f.items.loss_upcast);
+  logits = r.cast(std::move(logits), DType::fp32);
+  const Size rows = f.dims.N - f.dims.b;
+  const Shape shifted{rows, f.dims.V};
+  const Tensor shifted_logits = r.contiguous_copy(without_last_position(r, logits, shifted), shifted, "shifted logits");
+  const Tensor shifted_labels = r.empty({rows, Size(1)}, labels.dtype(), "shifted labels");
+  r.set_items(f.items.loss_probabilities);
+  return nll_loss(f, r.log_softmax(shifted_logits), shifted_labels);
+}
+
 }  // namespace
 
-Tensor causal_lm_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
+  if (generations(f.plan).logits_upcast_in_model) return loss_in_model(f, logits, labels);
   Recorder& r = f.r;
   const Size& V = f.dims.V;
   r.set_items(f.items.loss_upcast);

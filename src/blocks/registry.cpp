@@ -35,6 +35,13 @@ const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
 
 const Liger<LlamaArchitecture> kLigerLlama;
+const Liger<GemmaArchitecture> kLigerGemma;
+const Liger<Gemma2Architecture> kLigerGemma2({.norm_in_place = false});
+const Liger<Gemma3Architecture> kLigerGemma3({.norm_in_place = false});
+const Liger<GraniteArchitecture> kLigerGranite({.fused_loss = false});
+const Liger<Olmo2Architecture> kLigerOlmo2({.norm_in_place = false, .head_norms_of_instances = false});
+const Liger<Phi3Architecture> kLigerPhi3;
+const Liger<Glm4Architecture> kLigerGlm4({.rotary = false, .norm_in_place = false});
 
 struct Row {
   std::string_view model_type;
@@ -65,9 +72,16 @@ const std::array kPrograms = {
 };
 
 const std::array kLigerPrograms = {
+    Row{"gemma", &kLigerGemma},
+    Row{"gemma2", &kLigerGemma2},
+    Row{"gemma3_text", &kLigerGemma3},
     Row{"generic", &kLigerLlama},
+    Row{"glm4", &kLigerGlm4},
+    Row{"granite", &kLigerGranite},
     Row{"llama", &kLigerLlama},
     Row{"mistral", &kLigerLlama},
+    Row{"olmo2", &kLigerOlmo2},
+    Row{"phi3", &kLigerPhi3},
     Row{"qwen2", &kLigerLlama},
     Row{"qwen3", &kLigerLlama},
 };

@@ -35,9 +35,10 @@ LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, 
   return line;
 }
 
-LineItem context_line(const Hardware& hardware) {
+LineItem context_line(const TrainingPlan& plan, const Hardware& hardware) {
   LineItem line = new_line("runtime.context");
-  const Range range = context_bytes(hardware);
+  const Range range = context_bytes(hardware, plan);
+  line.source = context_source(hardware, plan);
   line.bytes = range.likely;
   line.low = range.low;
   line.high = range.high;
@@ -64,7 +65,7 @@ void add_moments(Bill& bill, const Simulation& job) {
 
 }  // namespace
 
-Bill make_bill(const Simulation& job, const Hardware& hardware) {
+Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& hardware) {
   Bill bill;
   bill.bytes = job.trace.evaluate(job.symbols);
   bill.peak = fold_peak(job.trace, bill.bytes);
@@ -75,7 +76,7 @@ Bill make_bill(const Simulation& job, const Hardware& hardware) {
   }
   std::stable_sort(bill.items.begin(), bill.items.end(), [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
   if (!job.activations_known) add_unknown_activations(bill.items);
-  bill.items.push_back(context_line(hardware));
+  bill.items.push_back(context_line(plan, hardware));
   add_moments(bill, job);
   return bill;
 }

@@ -20,6 +20,6 @@ struct Bill {
   std::string peak_moment;
 };
 
-[[nodiscard]] Bill make_bill(const Simulation& job, const Hardware& hardware);
+[[nodiscard]] Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& hardware);
 
 }  // namespace membill

@@ -51,7 +51,7 @@ Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware
   const Simulation job = simulate(whole, plan, hardware);
   Report report;
   describe_inputs(report, model, plan, hardware, job);
-  const Bill bill = make_bill(job, hardware);
+  const Bill bill = make_bill(job, plan, hardware);
   report.at_least = !job.activations_known;
   report.items = bill.items;
   report.moments = bill.moments;

@@ -170,7 +170,9 @@ class Builder {
   }
 
   void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit, bool trained) {
-    parameter.value = r_.empty(shape, dtype, label(spec), item);
+    parameter.value = place_parameter(r_, plan_, shape, dtype, label(spec), item);
+    parameter.item = item;
+    parameter.leading = spec.shape.size() > 2 ? Size(spec.shape[0]) : shape.rows;
     parameter.unit = unit;
     parameter.trainable = trained;
     parameter.in_by_out = spec.module == ModuleKind::conv1d && spec.shape.size() == 2;
@@ -227,6 +229,24 @@ DType adapter_dtype(const TrainingPlan& plan) {
 
 DType unquantized_dtype(const TrainingPlan& plan) {
   return weight_format(plan.weights).quantized && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
+}
+
+bool shards_parameters(const TrainingPlan& plan) {
+  return plan.engine == Engine::fsdp2 && plan.sharding.fsdp != "none" && plan.sharding.fsdp != "no_shard";
+}
+
+std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
+  const auto found = plan.sharding.engine_keys.find("param_dtype");
+  if (!shards_parameters(plan) || found == plan.sharding.engine_keys.end()) return std::nullopt;
+  if (found->second == "bf16") return DType::bf16;
+  if (found->second == "fp16") return DType::fp16;
+  if (found->second == "fp32") return DType::fp32;
+  return std::nullopt;
+}
+
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item) {
+  if (!shards_parameters(plan)) return recorder.empty(shape, dtype, label, item);
+  return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 
 bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }

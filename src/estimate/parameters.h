@@ -1,6 +1,7 @@
 // The parameters of a job: which exist, in which type, which train; and the modules that hold them.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "blocks/causal_lm.h"
@@ -14,6 +15,12 @@ namespace membill {
 [[nodiscard]] DType base_dtype(const TrainingPlan& plan);
 // Type of the base parameters that a quantised storage leaves alone: prepare_model_for_kbit_training makes them fp32.
 [[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan);
+// Whether the engine holds parameters in shards: modules then have no memory of their own between the engine's gathers.
+[[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
+// The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.
+[[nodiscard]] std::optional<DType> gathered_dtype(const TrainingPlan& plan);
+// A parameter's tensor: allocated, or a placeholder where the engine shards.
+[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item);
 // Whether PEFT puts low-rank adapters on linears.
 [[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.

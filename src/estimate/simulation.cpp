@@ -1,21 +1,17 @@
 #include "estimate/simulation.h"
 
+#include "blocks/generations.h"
 #include "estimate/engines/engine.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
+#include "estimate/runtime_lines.h"
 
 namespace membill {
 namespace {
 
-// Bytes of the workspace that cuBLAS takes for each matrix product: torch 2.15 aten/src/ATen/cuda/CublasHandlePool.cpp.
-Size matmul_workspace(const Hardware& hardware) {
-  const bool large = hardware.gpu && hardware.gpu->capability_major && *hardware.gpu->capability_major >= 9;
-  return large ? Size(33554432) : Size(8519680);
-}
-
 std::optional<DType> autocast_type(const TrainingPlan& plan) {
   const RegimeRow& row = regime(plan.precision);
-  if (!row.autocast) return std::nullopt;
+  if (!row.autocast || gathered_dtype(plan)) return std::nullopt;  // FSDP's mixed precision instead of autocast
   return row.compute;
 }
 
@@ -23,7 +19,8 @@ class JobRun {
  public:
   JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
       : model_(model), plan_(plan), hardware_(hardware), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
-    r_.set_matmul_workspace(matmul_workspace(hardware));
+    r_.set_mean_saves_input(generations_.mean_saves_input);
+    if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside) r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
 
@@ -31,10 +28,10 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
-    const std::unique_ptr<EngineRun> engine = make_engine(r_, plan_, hardware_);
-    if (engine != nullptr) {
-      engine->wrap(job);
-      r_.set_after_accumulate([&engine](Parameter& parameter) { engine->gradient_ready(parameter); });
+    engine_ = make_engine(r_, plan_, hardware_);
+    if (engine_ != nullptr) {
+      engine_->wrap(job);
+      r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
     optimizer.construct();
@@ -80,21 +77,36 @@ class JobRun {
   void micro_batch(JobModules& job) {
     r_.set_items(items_.embedding);
     Parameter input_leaf;
-    Forward forward{r_, model_, plan_, dims_, items_, unquantized_dtype(plan_), attention_dropout(), plan_.dropout.value_or(model_.hidden_dropout)};
+    Forward forward{r_, model_, plan_, dims_, items_, gathered_dtype(plan_).value_or(unquantized_dtype(plan_)), attention_dropout(), plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
     if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none) forward.input_leaf = &input_leaf;
+    if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids = plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
+    keep_workspace(Thread::main);
     Tensor outputs, loss;
     if (autocast) r_.begin_autocast(*autocast);
     loss = causal_lm_forward(forward, *program_, job.model, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
+    if (plan_.accumulate == 1) kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
     writer_.moment("backward");
+    keep_workspace(Thread::autograd);
     r_.set_items({items_.loss_logits.backward, items_.loss_logits.backward});
     if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
+    if (engine_ != nullptr) engine_->before_backward();
     r_.backward(loss);
+    if (engine_ != nullptr) engine_->after_backward();
+  }
+
+  enum class Thread : std::size_t { main, autograd };
+
+  // Each thread that multiplies has a cuBLAS handle with a workspace of its own.
+  void keep_workspace(Thread thread) {
+    if (!generations_.keeps_matmul_workspaces || workspaces_.size() > static_cast<std::size_t>(thread)) return;
+    const Shape shape{Size(1), Size(matmul_workspace_bytes(hardware_, plan_).count())};
+    workspaces_.push_back(r_.empty(shape, DType::uint8, "cuBLAS workspace", writer_.item("runtime.workspace")));
   }
 
   // Dropout of the attention weights: the same in every layer.
@@ -123,6 +135,7 @@ class JobRun {
 
   const ModelSpec& model_;
   const TrainingPlan& plan_;
+  Generations generations_ = generations(plan_);
   const Hardware& hardware_;
   SymbolTable symbols_;
   TraceWriter writer_;
@@ -130,7 +143,9 @@ class JobRun {
   Recorder r_;
   Items items_;
   bool expand_;
-  Tensor step_ids_, step_labels_;
+  Tensor step_ids_, step_labels_, kept_outputs_;
+  std::vector<Tensor> workspaces_;
+  std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;
 };
 

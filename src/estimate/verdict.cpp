@@ -27,7 +27,7 @@ std::string gib(std::int64_t bytes) {
 class Judgement {
  public:
   Judgement(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware)
-      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), context_(context_bytes(hardware)) {
+      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), context_(context_bytes(hardware, plan)) {
     if (const auto usable = hardware.usable()) capacity_ = usable->count();
   }
 

@@ -22,6 +22,7 @@ void Recorder::record(std::initializer_list<Tensor*> outputs, std::vector<Edge> 
   auto node = std::make_shared<Node>();
   node->sequence = next_sequence_++;
   node->unit = writer_.unit();
+  node->layer = layer_;
   node->item = items_.backward;
   node->outputs = static_cast<int>(outputs.size());
   node->edges = std::move(edges);
@@ -66,11 +67,11 @@ class BackwardRun {
     recorder_.grad_enabled_ = false;
     deliver(root, std::move(gradient));
     for (std::shared_ptr<Node>& node : order_) {
-      visit(outer, node->unit);
+      visit(outer, node->unit, node->layer);
       execute(*node);
       node.reset();
     }
-    visit(outer, outer);
+    visit(outer, outer, 0);
     recorder_.grad_enabled_ = grad_enabled;
   }
 
@@ -89,10 +90,16 @@ class BackwardRun {
     }
   }
 
-  void visit(int outer, int unit) {
-    if (outer != TraceWriter::kNoUnit || unit == writer_.unit()) return;
-    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
-    if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
+  void visit(int outer, int unit, int layer) {
+    if (outer != TraceWriter::kNoUnit || (unit == writer_.unit() && layer == layer_)) return;
+    const bool was_inside = writer_.unit() != TraceWriter::kNoUnit;
+    if (was_inside && recorder_.after_layer_) recorder_.after_layer_(writer_.unit(), layer_);
+    if (unit != writer_.unit()) {
+      if (was_inside) writer_.leave();
+      if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
+    }
+    layer_ = layer;
+    if (unit != TraceWriter::kNoUnit && recorder_.before_layer_) recorder_.before_layer_(unit, layer);
   }
 
   void execute(Node& node) {
@@ -143,6 +150,7 @@ class BackwardRun {
 
   Recorder& recorder_;
   TraceWriter& writer_;
+  int layer_ = 0;
   std::vector<std::shared_ptr<Node>> order_;
   std::unordered_map<const Node*, Gradients> buffers_;
   std::unordered_map<Parameter*, Pending> pending_;

@@ -3,7 +3,7 @@
 
 namespace membill {
 
-// torch.nn.functional.linear: mm, or addmm with a bias. The weight's gradient is made first, then the input's.
+// torch.nn.functional.linear: mm, whose weight gradient is made before the input's; or addmm with a bias, the other way round.
 Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   const Tensor in = autocast_input(std::move(x));
   const DType type = autocast_ ? in.dtype() : weight.value.dtype();
@@ -16,23 +16,29 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   const bool to_bias = node && offset.defined() && offset.requires_grad();
   Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
   Tensor out = empty({in.rows(), outputs}, in.dtype(), weight.label);
-  use_matmul_workspace();
+  if (offset.defined()) {
+    use_fused_bias_workspace();
+  } else {
+    use_matmul_workspace();
+  }
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
          [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(), width = w,
-          permuted = !weight.in_by_out](Recorder& r, Gradients&) {
+          permuted = !weight.in_by_out, input_first = offset.defined()](Recorder& r, Gradients&) {
            Gradients result(3);
+           const auto make_input_gradient = [&] {
+             result[0] = r.empty(shape, type, "input gradient");
+             r.use_matmul_workspace();
+           };
+           if (to_input && input_first) make_input_gradient();
            if (to_weight) {
              result[1] = r.empty(width, type, "weight gradient", weight_item);
              result[1].body().permuted_gradient = permuted;
              r.use_matmul_workspace();
            }
-           if (to_input) {
-             result[0] = r.empty(shape, type, "input gradient");
-             r.use_matmul_workspace();
-           }
+           if (to_input && !input_first) make_input_gradient();
            if (to_bias) result[2] = r.empty({outputs, Size(1)}, type, "bias gradient", weight_item);
            return result;
          });

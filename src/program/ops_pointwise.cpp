@@ -134,9 +134,11 @@ Tensor Recorder::cube(Tensor x) { return power(std::move(x), "cube"); }
 
 Tensor Recorder::mean_of_rows(Tensor x) {
   const Tensor in = std::move(x);
+  const bool node = needs_node({&in});
+  const Tensor kept = node && mean_saves_input_ ? saved(in) : Tensor();
   Tensor out = empty({in.rows(), Size(1)}, in.dtype(), "mean of rows");
-  if (needs_node({&in}))
-    record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+  if (node)
+    record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
       return Gradients{r.empty(shape, type, "gradient of a mean")};
     });
   return out;
@@ -161,8 +163,8 @@ Tensor Recorder::rsqrt(Tensor x) {
 Tensor Recorder::dropout(Tensor x, double p) {
   const Tensor in = std::move(x);
   if (p <= 0) return in;
-  Tensor out = empty(in.shape(), in.dtype(), "dropout");
   Tensor mask = empty(in.shape(), DType::boolean, "dropout mask");
+  Tensor out = empty(in.shape(), in.dtype(), "dropout");
   if (!needs_node({&in})) return out;
   Tensor kept = saved(mask);
   record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {

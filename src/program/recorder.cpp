@@ -17,6 +17,18 @@ void Recorder::use_matmul_workspace() {
   writer_.release(writer_.allocate(workspace_, writer_.item("runtime.workspace"), "cuBLAS workspace"));
 }
 
+void Recorder::use_fused_bias_workspace() {
+  if (muted_ || workspace_.is_zero()) return;
+  writer_.release(writer_.allocate(Size(1048576), writer_.item("runtime.workspace"), "cuBLASLt workspace"));
+}
+
+Tensor Recorder::placeholder(const Shape& shape, DType dtype) const {
+  auto body = std::make_shared<TensorBody>();
+  body->shape = shape;
+  body->dtype = dtype;
+  return Tensor(std::move(body));
+}
+
 Tensor Recorder::view(Tensor x, const Shape& shape) {
   auto body = std::make_shared<TensorBody>(x.body());
   body->shape = shape;

@@ -56,6 +56,8 @@ class Recorder {
   void set_mean_saves_input(bool on) { mean_saves_input_ = on; }
   // One matrix product runs now.
   void use_matmul_workspace();
+  // One runs that adds a bias: cuBLASLt's workspace, 1 MiB.
+  void use_fused_bias_workspace();
 
   // --- tensors -------------------------------------------------------------------------------------------------------------
   Tensor empty(const Shape& shape, DType dtype, const char* label);
@@ -121,6 +123,10 @@ class Recorder {
   std::array<Tensor, 2> split_in_two(Tensor x, const Shape& part);
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
+
+  Tensor scale_in_place(Tensor x);                     // x *= a number
+  Tensor add_in_place(Tensor a, const Tensor& b);      // a += b
+  Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed
 
   Tensor sub(Tensor a, Tensor b, const char* label);   // as add, of one type
   Tensor div_in_place(Tensor a, const Tensor& b);      // a /= b

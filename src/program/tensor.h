@@ -83,6 +83,8 @@ struct Parameter {
   bool in_by_out = false;             // a Conv1D's matrix, stored in x out; a linear's is out x in
   int unit = TraceWriter::kNoUnit;
   const char* label = "";
+  Size leading;                       // length of its first axis, the one that FSDP and ZeRO's rows are cut along
+  ItemId item = 0;                    // what its storage belongs to
 };
 
 using Gradients = std::vector<Tensor>;
@@ -99,6 +101,7 @@ struct Edge {
 struct Node {
   std::int64_t sequence = 0;
   int unit = TraceWriter::kNoUnit;
+  int layer = 0;                      // which layer of its unit
   ItemId item = 0;                    // what its allocations belong to
   int outputs = 1;                    // gradients that come in
   std::vector<Edge> edges;

@@ -17,6 +17,11 @@ class EngineRun {
   virtual void wrap(JobModules& job) = 0;
   // The gradient of `parameter` of this micro-batch has been accumulated.
   virtual void gradient_ready(Parameter& parameter) = 0;
+  // What it does around the layers' forward; nullptr: nothing.
+  virtual ForwardHooks* forward_hooks() { return nullptr; }
+  // Around the backward of a micro-batch.
+  virtual void before_backward() {}
+  virtual void after_backward() {}
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.

@@ -3,16 +3,17 @@
 #include <cstdlib>
 
 #include "estimate/engines/ddp.h"
+#include "estimate/engines/fsdp2.h"
 
 namespace membill {
 
-std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const TrainingPlan& plan, const Hardware&) {
+std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware) {
   switch (plan.engine) {
     case Engine::ddp: return make_ddp(recorder, plan);
+    case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware) : nullptr;
     case Engine::torch:
     case Engine::deepspeed:
     case Engine::fsdp:
-    case Engine::fsdp2:
     case Engine::megatron: return nullptr;
   }
   return nullptr;

@@ -1,0 +1,36 @@
+#include "blocks/generations.h"
+
+#include <charconv>
+#include <utility>
+
+namespace membill {
+namespace {
+
+std::pair<int, int> release_of(const std::string& version) {
+  int major = 0, minor = 0;
+  const char* end = version.data() + version.size();
+  const auto [next, error] = std::from_chars(version.data(), end, major);
+  if (error == std::errc() && next != end && *next == '.') std::from_chars(next + 1, end, minor);
+  return {major, minor};
+}
+
+bool plan_is_before(const TrainingPlan& plan, const char* program, int major, int minor) {
+  const auto found = plan.software.find(program);
+  return found != plan.software.end() && is_before(found->second, major, minor);
+}
+
+}  // namespace
+
+bool is_before(const std::string& version, int major, int minor) { return release_of(version) < std::pair(major, minor); }
+
+Generations generations(const TrainingPlan& plan) {
+  Generations result;
+  result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
+  result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
+  result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);
+  result.keeps_matmul_workspaces = plan_is_before(plan, "torch", 2, 15) && !result.matmul_workspaces_outside;
+  result.keeps_quantized_inputs = plan_is_before(plan, "bitsandbytes", 0, 43);
+  return result;
+}
+
+}  // namespace membill

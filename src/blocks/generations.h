@@ -1,0 +1,29 @@
+// What earlier releases of the frameworks did differently, where it moves memory.
+#pragma once
+
+#include "membill/training_plan.h"
+
+namespace membill {
+
+// A release that plan.software does not name is the one that block programs are written from: torch 2.15, transformers 5.24,
+// bitsandbytes 0.50.
+struct Generations {
+  // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
+  // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
+  bool logits_upcast_in_model = false;
+  // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).
+  bool mean_saves_input = false;
+  // torch 2.0 to 2.14: a cuBLAS workspace stays allocated for each thread that multiplied (pytorch/pytorch#95668); 2.15 takes one
+  // for each product (pytorch/pytorch#194311). Before 2.0 cuBLAS takes it outside of the caching allocator.
+  bool keeps_matmul_workspaces = false;
+  bool matmul_workspaces_outside = false;
+  // bitsandbytes before 0.43: a 4-bit product keeps its input until the graph is gone, also after its backward.
+  bool keeps_quantized_inputs = false;
+};
+
+[[nodiscard]] Generations generations(const TrainingPlan& plan);
+
+// True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor. Parts that are no numbers count as 0.
+[[nodiscard]] bool is_before(const std::string& version, int major, int minor);
+
+}  // namespace membill

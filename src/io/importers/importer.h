@@ -1,0 +1,117 @@
+// Importers: job files and command lines of training frameworks, turned into membill's plan. Each format is one file with its keys as
+// data and one line in importers.cpp.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/importers/key_table.h"
+#include "io/job_file.h"
+#include "io/preset_files.h"
+#include "membill/problem.h"
+#include "membill/source.h"
+#include "membill/value.h"
+
+namespace membill::io {
+
+// What is said beside the job itself, on membill's own command line.
+struct ImportContext {
+  DataDirs dirs;
+  std::optional<std::int64_t> gpus;    // --gpus
+  std::optional<std::string> model;    // MODEL, which goes before the model of the job
+  std::optional<std::string> format;   // --as
+};
+
+// How a program is started.
+struct Launch {
+  std::vector<std::string> program;            // "swift" "sft"; "train.py"; empty for a file
+  std::optional<std::int64_t> processes;       // in all
+  std::optional<std::int64_t> nodes;
+  bool distributed = false;                    // a launcher of processes starts it (torchrun, deepspeed, accelerate)
+  std::optional<Value> accelerate;             // accelerate's configuration, with the launcher's flags in it
+  std::string accelerate_file;                 // its name in problems and records
+  std::map<std::string, std::string, std::less<>> environment;
+};
+
+// One job as its framework spells it.
+struct JobSource {
+  Value keys = Value::make_map();
+  std::string file;     // name in problems
+  std::string folder;   // where files that it names are looked for after the current one; "" for none
+  bool arguments = false;  // `keys` come from a command line
+  Launch launch;
+};
+
+// The job on its way to a plan. Importers set plan keys; what several of them decide together is settled by finish_draft.
+struct Draft {
+  Draft(const ImportContext& ctx, Problems& found) : context(ctx), problems(found) {}
+
+  void set(std::string_view key, Value value) { plan.set(key, std::move(value)); }
+  void set(std::string_view key, const std::optional<std::int64_t>& value) {
+    if (value) plan.set(key, Value::of(*value));
+  }
+  void assume(std::string text) { assumptions.push_back(std::move(text)); }
+  void add_records(const KeyReader& reader) {
+    for (KeyRecord& record : reader.records()) records.push_back(std::move(record));
+  }
+
+  const ImportContext& context;
+  Problems& problems;
+  std::string file;
+  std::string folder;
+  Value plan = Value::make_map();                 // flat: dotted keys
+  std::optional<std::string> model;               // as the framework spells it
+  std::string model_key = "model";                // its key, for problems
+  std::optional<std::int64_t> processes, nodes;
+  // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
+  std::string load_dtype = "auto";
+  bool bf16 = false, fp16 = false;
+  bool quantized = false;                         // the base's storage is in `plan` already
+  bool own_precision = false;                     // the importer has set weights and precision itself
+  bool fsdp_upcasts = false;                      // accelerate's FSDP: trainable shards are cast to fp32
+  std::vector<KeyRecord> records;
+  std::vector<std::string> assumptions;
+  std::vector<std::string> warnings;
+};
+
+// A format.
+struct Importer {
+  std::string_view name;      // "llamafactory": what --as takes
+  std::string_view summary;   // one line
+  std::string_view source;    // where its keys are defined
+  // How surely the job is of this format: 0 for not at all, 100 for a key or a program that no other format has.
+  int (*claim)(const JobSource& source);
+  void (*read)(const JobSource& source, Draft& draft);
+};
+
+[[nodiscard]] std::span<const Importer> importers();
+// By name; nullptr: none.
+[[nodiscard]] const Importer* find_importer(std::string_view name);
+
+// The one importer that claims `source` most, or the one that `format` names. Throws InputError when two claim it alike, or none does.
+[[nodiscard]] const Importer& recognise(const JobSource& source, const std::optional<std::string>& format);
+
+// Reads the job of any format in the file at `path` ("-": standard input): JSON, YAML or a launch script. membill's own job files too.
+// Throws InputError when it cannot be read at all; what is wrong inside is added to `problems`.
+[[nodiscard]] JobFile import_job(const std::string& path, const ImportContext& context, Problems& problems);
+// The same from text.
+[[nodiscard]] JobFile import_text(std::string_view text, const std::string& file, const std::string& folder,
+                                  const ImportContext& context, Problems& problems);
+// The same from the words of a command line.
+[[nodiscard]] JobFile import_command(const std::vector<std::string>& words, const ImportContext& context,
+                                     Problems& problems);
+// The same from a job that was taken apart already.
+[[nodiscard]] JobFile import_source(const JobSource& source, const ImportContext& context, Problems& problems);
+
+// Keys of `map` among `words` (blanks between).
+[[nodiscard]] int count_keys(const Value& map, std::string_view words);
+// Reads a JSON or YAML file that a job names, from the current folder or from `folder`; nothing and a problem of `key` when it is not
+// there.
+[[nodiscard]] std::optional<Value> read_part(const std::string& path, const Draft& draft, const std::string& key);
+
+}  // namespace membill::io
