@@ -3,7 +3,9 @@
 #include <span>
 
 #include "blocks/architecture.h"
+#include "blocks/bloom.h"
 #include "blocks/cohere.h"
+#include "blocks/falcon.h"
 #include "blocks/fused_llama.h"
 #include "blocks/gemma.h"
 #include "blocks/gpt2.h"
@@ -13,6 +15,8 @@
 #include "blocks/llama.h"
 #include "blocks/moe.h"
 #include "blocks/olmo.h"
+#include "blocks/opt.h"
+#include "blocks/phi.h"
 
 namespace membill {
 namespace {
@@ -33,6 +37,12 @@ const MixtralArchitecture kMixtral;
 const MixtralArchitecture kQwen3Moe({.explicit_type = true, .normalise = false, .back = true});
 const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
+const OptArchitecture kOpt;
+const BloomArchitecture kBloom;
+const FalconArchitecture kFalcon;
+const PhiArchitecture kPhi;
+const StableLmArchitecture kStableLm;
+const Starcoder2Architecture kStarcoder2;
 
 const Liger<LlamaArchitecture> kLigerLlama;
 const Liger<GemmaArchitecture> kLigerGemma;
@@ -49,8 +59,10 @@ struct Row {
 };
 
 const std::array kPrograms = {
+    Row{"bloom", &kBloom},
     Row{"cohere", &kCohere},
     Row{"cohere2", &kCohere2},
+    Row{"falcon", &kFalcon},
     Row{"gemma", &kGemma},
     Row{"gemma2", &kGemma2},
     Row{"gemma3_text", &kGemma3},
@@ -65,10 +77,14 @@ const std::array kPrograms = {
     Row{"mixtral", &kMixtral},
     Row{"olmo", &kOlmo},
     Row{"olmo2", &kOlmo2},
+    Row{"opt", &kOpt},
+    Row{"phi", &kPhi},
     Row{"phi3", &kPhi3},
     Row{"qwen2", &kLlama},
     Row{"qwen3", &kLlama},
     Row{"qwen3_moe", &kQwen3Moe},
+    Row{"stablelm", &kStableLm},
+    Row{"starcoder2", &kStarcoder2},
 };
 
 const std::array kLigerPrograms = {
