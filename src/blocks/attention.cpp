@@ -8,7 +8,7 @@ bool contiguous_heads(const Forward& f) { return f.plan.batch == 1; }
 // repeat_kv: expand and reshape, a copy unless every query head has its own.
 Tensor repeat_heads(Forward& f, const AttentionCall& call, const Tensor& x, const Size& width) {
   if (call.shape.heads == call.shape.kv_heads) return x;
-  if (call.shape.kv_heads == 1) return f.r.view(x, {f.dims.N * call.dims.a, width});
+  if (call.shape.kv_heads == 1) return f.r.broadcast_view(x, {f.dims.N * call.dims.a, width});
   return f.r.contiguous_copy(x, {f.dims.N * call.dims.a, width}, "repeated key/value heads");
 }
 
@@ -114,6 +114,9 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
            [kept, kept_mask, rows, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
              Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"), rec.empty(vs, type, "value gradient")};
+             const bool grouped = rec.symbols().evaluate(ks.rows) != rec.symbols().evaluate(qs.rows);
+             const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
+             const Tensor all_values = grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
              const Tensor delta = rec.empty({rows, Size(1)}, DType::fp32, "softmax delta");
              if (type == DType::fp32) return result;
              const Tensor workspace = rec.empty(qs, DType::fp32, "query gradient accumulator");
@@ -122,39 +125,68 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   return output;
 }
 
+// A boolean mask becomes an additive one of the batch's rows, its last axis padded to a multiple of 16.
+Tensor additive_mask(Forward& f, DType type) {
+  const Size padded = f.r.symbols().ceil_div(f.dims.s, Size(16)) * Size(16);
+  Tensor mask = f.r.empty({f.dims.N, f.dims.s}, type, "additive mask");
+  if (f.plan.seq % 16 != 0) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
+  return mask;
+}
+
 Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
-  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
-  Tensor bias;
-  if (call.mask.defined()) {
-    const bool grad = r.grad_enabled();
-    r.set_grad_enabled(false);
+  if (call.mask.defined() && !call.bare) {
     k = repeat_heads(f, call, k, call.dims.d);
     v = repeat_heads(f, call, v, call.dims.v);
-    r.set_grad_enabled(grad);
-    bias = r.empty(call.mask.shape(), q.dtype(), "additive mask");
   }
+  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  const Tensor bias = call.mask.defined() ? additive_mask(f, q.dtype()) : Tensor();
   Tensor output = efficient_kernel(f, call, bias, std::move(q), std::move(k), std::move(v));
   const Shape result{f.dims.N, call.dims.a * call.dims.v};
   if (call.query_contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
   return r.view(std::move(output), result);
 }
 
-// aten/native/transformers/attention.cpp _scaled_dot_product_attention_math: everything in fp32.
+// Keys or values as a matrix product over all heads takes them: fewer heads are expanded, which copies unless there is one row.
+Tensor matmul_heads(Forward& f, const AttentionCall& call, const Tensor& x, bool is_view) {
+  if (!call.bare || call.shape.heads == call.shape.kv_heads) return batch_first(f, x, is_view);
+  const Shape all{f.dims.N * call.dims.a, x.width()};
+  return contiguous_heads(f) ? f.r.broadcast_view(x, all) : f.r.contiguous_copy(x, all, "key/value heads of all queries");
+}
+
+// at::_safe_softmax: a softmax, and the rows that are masked throughout.
+Tensor safe_softmax(Forward& f, const Tensor& scores) {
+  Recorder& r = f.r;
+  Tensor out = r.softmax(scores, std::nullopt);
+  const Tensor masked = r.empty(scores.shape(), DType::boolean, "masked scores, boolean");
+  const Tensor masked_rows = r.empty({scores.rows(), Size(1)}, DType::boolean, "masked rows, boolean");
+  return out;
+}
+
+// aten/native/transformers/attention.cpp _scaled_dot_product_attention_math: everything in fp32. The attention weights are a result,
+// too, in the type of the queries.
 Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, const Tensor& k16, const Tensor& v16) {
   Recorder& r = f.r;
   const DType type = r.autocast() ? *r.autocast() : q16.dtype();
   const Size rows = f.dims.N * call.dims.a;
+  const bool repeats = !call.bare && call.shape.heads != call.shape.kv_heads;
+  const Tensor given_mask = call.mask.defined() ? r.empty({f.dims.N, f.dims.s}, type, "additive mask") : Tensor();
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
   r.pause_autocast();
   const Tensor q = r.mul_scalar(q_wide, "scaled queries");
-  const Tensor mask = r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
-  const Tensor keys = repeat_heads(f, call, k_wide, call.dims.d), values = repeat_heads(f, call, v_wide, call.dims.v);
-  const bool repeats = call.shape.heads != call.shape.kv_heads;
-  Tensor scores = r.batched_matmul(batch_first(f, q, true), batch_first(f, r.mul_scalar(keys, "scaled keys"), !repeats), {rows, f.dims.s}, "attention scores");
-  scores = r.softmax(scores, std::nullopt);
-  Tensor output = r.batched_matmul(scores, batch_first(f, values, !repeats), {rows, call.dims.v}, "attention output");
+  const Tensor mask = given_mask.defined() ? given_mask : r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
+  const Tensor keys = repeats ? repeat_heads(f, call, k_wide, call.dims.d) : k_wide;
+  const Tensor values = repeats ? repeat_heads(f, call, v_wide, call.dims.v) : v_wide;
+  Tensor right = r.mul_scalar(keys, "scaled keys");
+  Tensor left = batch_first(f, q, !call.query_contiguous);
+  right = matmul_heads(f, call, right, !repeats && !call.query_contiguous);
+  Tensor scores = r.batched_matmul(std::move(left), std::move(right), {rows, f.dims.s}, "attention scores");
+  scores = safe_softmax(f, scores);
+  scores = r.dropout(std::move(scores), f.attention_dropout);
+  const Tensor weights = r.cast(scores, type);
+  right = matmul_heads(f, call, values, !repeats);
+  Tensor output = r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output");
   output = r.cast(std::move(output), type);
   r.resume_autocast();
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");

@@ -85,7 +85,8 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
     AttentionShape shape = layer.kind.attention;
     KindDims dims = layer.dims;
     if (grouped(layer)) shape.kv_heads = shape.heads, dims.k = dims.a;
-    const AttentionCall call{dims, shape, choose_attention(f, layer.kind, true), inputs.mask};
+    AttentionCall call{dims, shape, choose_attention(f, layer.kind, true), inputs.mask};
+    call.bare = true;
     output = run_attention(f, call, heads.q, heads.k, heads.v);
   }
   return apply_linear(f, layer.modules.at("self_attention.dense"), output);

@@ -44,9 +44,8 @@ bool is_called(const ListingRow& row, const std::string& name) {
   const std::string kebab = to_kebab(name);
   if (row.name == kebab) return true;
   for (const auto& [key, cell] : row.cells) {
-    const auto* aliases = std::get_if<std::vector<std::string>>(&cell);
-    if (aliases == nullptr) continue;
-    for (const std::string& alias : *aliases) {
+    if (cell.kind() != Cell::Kind::texts) continue;
+    for (const std::string& alias : cell.texts()) {
       if (to_kebab(alias) == kebab) return true;
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "cli/terminal.h"
 #include "report/json_writer.h"
 #include "report/text.h"
@@ -15,45 +16,37 @@ using report::JsonWriter;
 
 constexpr std::array<std::string_view, 5> kListingFormats{"table", "json", "jsonl", "csv", "tsv"};
 
-std::string joined(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (const std::string& part : parts) {
-    if (!text.empty()) text += separator;
-    text += part;
-  }
-  return text;
-}
-
 // A cell as people read it: thousands separated, yes or no.
 std::string cell_text(const Cell& cell) {
-  if (const auto* count = std::get_if<std::int64_t>(&cell)) return report::count_text(*count);
-  if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "yes" : "no";
-  if (const auto* text = std::get_if<std::string>(&cell)) return report::clean_text(*text);
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&cell)) return report::clean_text(joined(*texts, ", "));
+  switch (cell.kind()) {
+    case Cell::Kind::none: return {};
+    case Cell::Kind::count: return report::count_text(cell.count());
+    case Cell::Kind::flag: return cell.flag() ? "yes" : "no";
+    case Cell::Kind::text: return report::clean_text(cell.text());
+    case Cell::Kind::texts: return report::clean_text(join(cell.texts(), ", "));
+  }
   return {};
 }
 
+// A cell as programs read it.
 std::string raw_text(const Cell& cell) {
-  if (const auto* count = std::get_if<std::int64_t>(&cell)) return std::to_string(*count);
-  if (const auto* flag = std::get_if<bool>(&cell)) return *flag ? "true" : "false";
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&cell)) return report::clean_text(joined(*texts, " "));
+  if (cell.kind() == Cell::Kind::count) return std::to_string(cell.count());
+  if (cell.kind() == Cell::Kind::flag) return cell.flag() ? "true" : "false";
+  if (cell.kind() == Cell::Kind::texts) return report::clean_text(join(cell.texts(), " "));
   return cell_text(cell);
 }
 
 void write_cell(JsonWriter& out, const Cell& cell) {
-  if (const auto* count = std::get_if<std::int64_t>(&cell)) {
-    out.integer(*count);
-  } else if (const auto* flag = std::get_if<bool>(&cell)) {
-    out.boolean(*flag);
-  } else if (const auto* text = std::get_if<std::string>(&cell)) {
-    out.text(*text);
-  } else if (const auto* texts = std::get_if<std::vector<std::string>>(&cell)) {
-    out.begin_array(true);
-    for (const std::string& part : *texts) out.text(part);
-    out.end_array();
-  } else {
-    out.null();
+  switch (cell.kind()) {
+    case Cell::Kind::none: return out.null();
+    case Cell::Kind::count: return out.integer(cell.count());
+    case Cell::Kind::flag: return out.boolean(cell.flag());
+    case Cell::Kind::text: return out.text(cell.text());
+    case Cell::Kind::texts: break;
   }
+  out.begin_array(true);
+  for (const std::string& part : cell.texts()) out.text(part);
+  out.end_array();
 }
 
 void write_row(JsonWriter& out, const ListingRow& row) {

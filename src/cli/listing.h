@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cli/command.h"
@@ -14,7 +13,29 @@
 namespace membill::cli {
 
 // Nothing (null, a blank), a whole number, true or false, text, or texts.
-using Cell = std::variant<std::monostate, std::int64_t, bool, std::string, std::vector<std::string>>;
+class Cell {
+ public:
+  enum class Kind : std::uint8_t { none, count, flag, text, texts };
+
+  Cell() = default;
+  Cell(std::int64_t count) : kind_(Kind::count), number_(count) {}
+  Cell(bool flag) : kind_(Kind::flag), number_(flag ? 1 : 0) {}
+  Cell(std::string text) : kind_(Kind::text), texts_{std::move(text)} {}
+  Cell(const char* text) : Cell(std::string(text)) {}
+  Cell(std::vector<std::string> texts) : kind_(Kind::texts), texts_(std::move(texts)) {}
+
+  [[nodiscard]] Kind kind() const { return kind_; }
+  // REQUIRES: the kind matches.
+  [[nodiscard]] std::int64_t count() const { return number_; }
+  [[nodiscard]] bool flag() const { return number_ != 0; }
+  [[nodiscard]] const std::string& text() const { return texts_.front(); }
+  [[nodiscard]] const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  Kind kind_ = Kind::none;
+  std::int64_t number_ = 0;
+  std::vector<std::string> texts_;
+};
 
 struct ListingRow {
   std::string name;                                 // what the catalogue finds it by

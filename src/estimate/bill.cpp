@@ -47,6 +47,16 @@ LineItem context_line(const TrainingPlan& plan, const Hardware& hardware) {
   return line;
 }
 
+void add_host_lines(std::vector<LineItem>& items, const Simulation& job) {
+  for (const auto& [id, bytes] : job.host) {
+    LineItem line = new_line(id);
+    line.where = Place::host;
+    line.bytes = line.low = line.high = bytes;
+    line.formula = "outside of the card's allocator, not in the requested total";
+    items.push_back(std::move(line));
+  }
+}
+
 // What is unknown is a line without bytes, never a zero.
 void add_unknown_activations(std::vector<LineItem>& items) {
   for (const char* id : {"activations.block", "loss.logits"}) {
@@ -77,6 +87,7 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   std::stable_sort(bill.items.begin(), bill.items.end(), [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
   if (!job.activations_known) add_unknown_activations(bill.items);
   bill.items.push_back(context_line(plan, hardware));
+  add_host_lines(bill.items, job);
   add_moments(bill, job);
   return bill;
 }

@@ -38,6 +38,8 @@ class JobRun {
     step(job, optimizer);
     writer_.begin_billed_step();
     step(job, optimizer);
+    for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
+    if (!optimizer.temporaries_known()) result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trace = writer_.finish();
     result.symbols = std::move(symbols_);
     result.trainable_parameters = job.trainable_elements;

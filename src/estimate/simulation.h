@@ -1,6 +1,7 @@
 // Simulates a whole job on one card: load and build, the first step, the step that is billed. The result is a trace.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct Simulation {
   SymbolTable symbols;
   std::int64_t trainable_parameters = 0;
   bool activations_known = true;         // false: the model type has no block program; only parameters and states are billed
+  std::map<std::string, std::int64_t> host;  // bytes in host memory by item id
   std::vector<std::string> assumptions, warnings;
 };
 

@@ -28,13 +28,10 @@ std::string unless(bool billed, std::string_view text) { return billed ? std::st
 std::string unbilled_optimizer(const Plan& plan) {
   const OptimizerRow* row = find_optimizer(plan.optimizer);
   if (row == nullptr) return {};
-  const bool plain =
-      row->gradients == GradientLife::whole_step && !row->matrices_only && !row->on_host && !row->whole_blocks_only;
-  const bool shapes = std::all_of(row->states.begin(), row->states.end(), [](const OptimizerState& state) {
-    return is_one_of(state.shape,
-                     {StateShape::full, StateShape::factored_rows_and_columns, StateShape::one_per_tensor});
-  });
-  return unless(plain && shapes, row->name);
+  const bool one_block = row->gradients == GradientLife::one_block;
+  const bool shapes = std::none_of(row->states.begin(), row->states.end(),
+                                   [](const OptimizerState& state) { return state.shape == StateShape::adam_mini; });
+  return unless(!one_block && shapes, row->name);
 }
 
 std::string unbilled_checkpointing(const Plan& plan) {
@@ -68,8 +65,12 @@ constexpr std::array kLimits{
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer,
-          "adamw, adam, sgd, adagrad, rmsprop, lion, adafactor and those of bitsandbytes"},
-    Limit{"optimizer_in_backward", [](const Plan& p) { return unless(!p.optimizer_in_backward, "true"); }, "false"},
+          "every row of membill optimizers but adam-mini, badam, lisa"},
+    Limit{"optimizer_in_backward",
+          [](const Plan& p) {
+            return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true");
+          },
+          "false, or true with engine torch"},
     Limit{"checkpointing", unbilled_checkpointing, "none, full"},
     Limit{"attention",
           [](const Plan& p) {

@@ -32,6 +32,7 @@ class Judgement {
   }
 
   void without_replay() {
+    report_.totals.host = host_total();
     report_.totals.requested = Range::exact(bill_.peak.highest);
     report_.totals.nvme = Range::exact(0);
     report_.ranks.push_back({kOnlyRank, report_.totals.requested, {}, {}, {}});
@@ -66,12 +67,19 @@ class Judgement {
     return none;
   }
 
+  [[nodiscard]] Range host_total() const {
+    std::int64_t sum = 0;
+    for (const auto& [item, bytes] : job_.host) sum = checked_add(sum, bytes);
+    return Range::exact(sum);
+  }
+
   void fill_totals(const ReplayResult& shown) {
     Totals& totals = report_.totals;
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
     totals.reserved = Range::exact(shown.reserved);
     totals.device = {checked_add(shown.reserved, *context_.low), checked_add(shown.reserved, *context_.likely), checked_add(shown.reserved, *context_.high)};
+    totals.host = host_total();
     totals.nvme = Range::exact(0);
     report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
     for (Moment& moment : report_.moments)

@@ -19,13 +19,14 @@ const Shape& Recorder::broadcast(const Shape& a, const Shape& b) const {
   return symbols_.evaluate(a.elements()) >= symbols_.evaluate(b.elements()) ? a : b;
 }
 
-Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype) {
+Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter) {
+  const ItemId item = to_parameter ? writer_.item("gradients") : items_.forward;
   if (symbols_.evaluate(gradient.shape().elements()) != symbols_.evaluate(shape.elements())) {
-    Tensor reduced = empty(shape, gradient.dtype(), "summed gradient");
+    Tensor reduced = empty(shape, gradient.dtype(), "summed gradient", item);
     gradient = std::move(reduced);
   }
   if (gradient.dtype() != dtype) {
-    Tensor converted = empty(shape, dtype, "gradient in the operand's type");
+    Tensor converted = empty(shape, dtype, "gradient in the operand's type", item);
     gradient = std::move(converted);
   }
   return gradient;
@@ -81,13 +82,13 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
   Tensor out = empty(broadcast(x.shape(), y.shape()), promote(x.dtype(), y.dtype()), label);
   if (!node) return out;
   record({&out}, {edge(x), edge(y)},
-         [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype()](Recorder& r, Gradients& g) {
+         [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(), x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr](Recorder& r, Gradients& g) {
            Gradients out_gradients(2);
            const Shape& full = g[0].shape();
            if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
            if (gx) out_gradients[0] = r.empty(full, promote(g[0].dtype(), yt), "gradient of a product");
-           if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt);
-           if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt);
+           if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt, x_leaf);
+           if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt, y_leaf);
            return out_gradients;
          });
   return out;

@@ -170,7 +170,8 @@ class Recorder {
   // Larger of two shapes by elements: what broadcasting gives here.
   [[nodiscard]] const Shape& broadcast(const Shape& a, const Shape& b) const;
   // `gradient` in the shape and type of an operand with `shape` and `dtype`, as the engine's validate_outputs makes it.
-  Tensor fit_gradient(Tensor gradient, const Shape& shape, DType dtype);
+  // `to_parameter`: it becomes the .grad of a parameter.
+  Tensor fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter = false);
   // One input, one output of the same size; the backward makes one tensor of that size.
   enum class Keeps : std::uint8_t { nothing, input, output };
   Tensor pointwise(Tensor x, const char* label, Keeps keeps);
