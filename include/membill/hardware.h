@@ -35,6 +35,7 @@ struct Hardware {
   std::int64_t count = 1;               // cards in all, >= 1
   std::int64_t nodes = 1;               // divides count
   std::optional<Bytes> host_ram;        // of one node
+  std::optional<std::int64_t> rank;     // bill this data-parallel rank; none: the heaviest
   Bytes others_use{0};                  // bytes of each card that other processes hold
   std::vector<std::string> assumptions; // how a missing figure was filled
 

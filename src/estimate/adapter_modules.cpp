@@ -80,7 +80,7 @@ class AdapterBuilder {
   void train(Parameter& parameter, const Shape& shape, int unit) { train(parameter, shape, unit, adapter_dtype(plan_)); }
 
   void train(Parameter& parameter, const Shape& shape, int unit, DType dtype) {
-    parameter.value = place_parameter(r_, plan_, shape, dtype, "adapter", item_);
+    parameter.value = place_parameter(r_, plan_, shape, dtype, "adapter", item_, true);
     parameter.item = item_;
     parameter.leading = shape.rows;
     parameter.unit = unit;

@@ -170,7 +170,7 @@ class Builder {
   }
 
   void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit, bool trained) {
-    parameter.value = place_parameter(r_, plan_, shape, dtype, label(spec), item);
+    parameter.value = place_parameter(r_, plan_, shape, dtype, label(spec), item, trained);
     parameter.item = item;
     parameter.leading = spec.shape.size() > 2 ? Size(spec.shape[0]) : shape.rows;
     parameter.unit = unit;
@@ -244,8 +244,9 @@ std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
   return std::nullopt;
 }
 
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item) {
-  if (!shards_parameters(plan)) return recorder.empty(shape, dtype, label, item);
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item, bool trained) {
+  const bool in_flat_group = trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
+  if (!shards_parameters(plan) && !in_flat_group) return recorder.empty(shape, dtype, label, item);
   return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 

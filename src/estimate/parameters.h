@@ -19,8 +19,9 @@ namespace membill {
 [[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
 // The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.
 [[nodiscard]] std::optional<DType> gathered_dtype(const TrainingPlan& plan);
-// A parameter's tensor: allocated, or a placeholder where the engine shards.
-[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item);
+// A parameter's tensor: allocated, or a placeholder where the engine shards it or holds it in a flat group.
+[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item,
+                                     bool trained);
 // Whether PEFT puts low-rank adapters on linears.
 [[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.

@@ -28,7 +28,7 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
-    engine_ = make_engine(r_, plan_, hardware_);
+    engine_ = make_engine(r_, model_, plan_, hardware_);
     if (engine_ != nullptr) {
       engine_->wrap(job);
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
@@ -57,8 +57,9 @@ class JobRun {
       writer_.end_repeat();
     }
     writer_.moment("clip");
-    if (plan_.clip) optimizer.clip();
+    if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");
+    if (engine_ != nullptr) engine_->before_step();
     optimizer.step();
     writer_.moment("zero");
     optimizer.drop_gradients();
@@ -154,7 +155,7 @@ class JobRun {
 }  // namespace
 
 Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
-  if (!expand) {
+  if (!expand && !needs_every_layer(plan)) {
     try {
       return JobRun(model, plan, hardware, false).run();
     } catch (const NotPeriodic&) {

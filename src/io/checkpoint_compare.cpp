@@ -220,20 +220,21 @@ class Comparison {
     }
     std::vector<std::string> warnings;
     for (const std::string& warning : checkpoint_.warnings) warnings.push_back(checkpoint_.file + ": " + warning);
-    add(warnings, missing, "of the census are not in the checkpoint");
-    add(warnings, extra, "of the checkpoint are not in the census");
-    add(warnings, shapes_, "have another shape");
+    add(warnings, missing, "not in the checkpoint", " of the census");
+    add(warnings, extra, "not in the census", " of the checkpoint");
+    add(warnings, shapes_, "of another shape", "");
     if (warnings.empty()) add_size(warnings);
     return warnings;
   }
 
-  void add(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what) const {
+  void add(std::vector<std::string>& warnings, const std::vector<std::string>& names, const std::string& what,
+           const std::string& whose) const {
     if (names.empty()) return;
-    std::vector<std::string> first(names.begin(),
-                                   names.begin() + static_cast<std::ptrdiff_t>(std::min(kMostNamed, names.size())));
+    const std::size_t count = std::min(kMostNamed, names.size());
+    std::vector<std::string> first(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(count));
     if (names.size() > kMostNamed) first.emplace_back("...");
-    const char* noun = names.size() == 1 ? " tensor " : " tensors ";
-    warnings.push_back(checkpoint_.file + ": " + std::to_string(names.size()) + noun + what + ": " + join(first, ", "));
+    const std::string tensors = std::to_string(names.size()) + (names.size() == 1 ? " tensor" : " tensors");
+    warnings.push_back(checkpoint_.file + ": " + what + ": " + tensors + whose + ": " + join(first, ", "));
   }
 
   // Only an index is there: its total against the census, in the dtype that the config states.

@@ -131,13 +131,13 @@ LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const st
   if (text == "-") return load_file(text, "standard input", "");
   std::error_code error;
   const fs::path path(text);
+  const bool is_preset = !looks_like_a_path(text) && PresetFiles("models", dirs).find(text).has_value();
   if (fs::is_directory(path, error)) {
     const fs::path config = path / "config.json";
     if (fs::exists(config, error)) return load_file(config.string(), text, text);
-    const bool is_preset = PresetFiles("models", dirs).find(text).has_value();
     if (!is_preset)
       throw InputError(Problem{last_name(text), "", "the folder holds no config.json", hint_for_folder(path)});
-  } else if (fs::exists(path, error)) {
+  } else if (!is_preset && fs::exists(path, error)) {
     const std::string folder = path.has_parent_path() ? path.parent_path().string() : ".";
     return load_file(text, text, fs::is_regular_file(path, error) ? folder : "");
   }

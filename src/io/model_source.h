@@ -29,7 +29,8 @@ struct LoadedModel {
 
 // Finds and reads the model that `argument` names:
 //  * "-": a config on standard input;
-//  * the path of a config.json, or of a folder that holds one (as transformers does, an existing path goes before a preset);
+//  * the path of a config.json, or of a folder that holds one (a folder goes before a preset of its name, as in transformers; a file
+//    does only when the name has a '/' or an ending);
 //  * a preset's short name, its hub id, or a tail of one of the two that no other preset has; case does not matter.
 // `key` is the argument or key in problems about the name itself ("MODEL"). Throws InputError.
 [[nodiscard]] LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const std::string& key = "MODEL");

@@ -120,10 +120,10 @@ TEST_CASE("disagreements with the census are summarised") {
   checkpoint.warnings.emplace_back("model-00002-of-00002.safetensors is missing");
   const Lines expected{
       "model.safetensors: model-00002-of-00002.safetensors is missing",
-      "model.safetensors: 1 tensor of the census are not in the checkpoint: layers.0.mlp.up_proj.weight",
-      "model.safetensors: 2 tensors of the checkpoint are not in the census: model.layers.0.mlp.other.bias, "
+      "model.safetensors: not in the checkpoint: 1 tensor of the census: layers.0.mlp.up_proj.weight",
+      "model.safetensors: not in the census: 2 tensors of the checkpoint: model.layers.0.mlp.other.bias, "
       "model.layers.2.norm.weight",
-      "model.safetensors: 1 tensor have another shape: lm_head.weight is [11, 8], the census says [10, 8]"};
+      "model.safetensors: of another shape: 1 tensor: lm_head.weight is [11, 8], the census says [10, 8]"};
   CHECK(io::compare_with_census(checkpoint, spec) == expected);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("headers of the files beside a config are read") {
                with_length(R"({"model.norm.weight": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}})", 16));
   const Lines warnings = io::describe_model(io::load_model(folder.path(), {})).warnings;
   REQUIRE(warnings.size() == 1);
-  CHECK(warnings[0].starts_with("model.safetensors: 20 tensors of the census are not in the checkpoint: "));
+  CHECK(warnings[0].starts_with("model.safetensors: not in the checkpoint: 20 tensors of the census: "));
   CHECK(warnings[0].ends_with(", ..."));
   folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n");
   CHECK(io::describe_model(io::load_model(folder.path(), {})).warnings.front() ==

@@ -64,6 +64,8 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
     row.model = describe(*value.find("config"), problems);
     read_job(*value.find("job"), row, problems);
     if (!problems.empty()) throw std::runtime_error(to_text(problems.list().front()));
+    if (const Value* run = value.find("run"); run != nullptr && row.hardware.count > 1)
+      row.hardware.rank = run->find("rank") != nullptr ? run->find("rank")->as_int() : 0;
     row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
     row.requested = figures(*value.find("requested"));

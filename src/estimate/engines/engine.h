@@ -22,10 +22,17 @@ class EngineRun {
   // Around the backward of a micro-batch.
   virtual void before_backward() {}
   virtual void after_backward() {}
+  // Before the optimizer's step: gradients in the form in which it reads them.
+  virtual void before_step() {}
+  // The engine clips by itself; torch.nn.utils.clip_grad_norm_ does not run.
+  [[nodiscard]] virtual bool clips() const { return false; }
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.
-[[nodiscard]] std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware);
+[[nodiscard]] std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware);
+
+// Whether the engine's events differ from layer to layer, so that every layer has to be simulated.
+[[nodiscard]] bool needs_every_layer(const TrainingPlan& plan);
 
 // A value of plan.sharding.engine_keys as a number or flag; `fallback` when it is absent, null or auto.
 [[nodiscard]] double engine_number(const TrainingPlan& plan, const char* key, double fallback);

@@ -1,0 +1,243 @@
+#include "io/importers/deepspeed.h"
+
+#include <array>
+
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/shipped_deepspeed.h"
+#include "io/json_reader.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"zero_optimization.stage", "0", "ZeRO stage"},
+    {"zero_optimization.contiguous_gradients", "", "gradients are copied to the reduce bucket"},
+    {"zero_optimization.reduce_bucket_size", "500000000", "elements of the reduce bucket"},
+    {"zero_optimization.allgather_bucket_size", "500000000", "elements gathered at once after the step"},
+    {"zero_optimization.overlap_comm", "", "a second reduce bucket; unset: stage 3 only"},
+    {"zero_optimization.reduce_scatter", "true", "gradients are reduced into shards"},
+    {"zero_optimization.sub_group_size", "1000000000", "elements that one step of ZeRO-3 takes"},
+    {"zero_optimization.stage3_prefetch_bucket_size", "50000000", "elements gathered ahead"},
+    {"zero_optimization.prefetch_bucket_size", "", "", "zero_optimization.stage3_prefetch_bucket_size"},
+    {"zero_optimization.stage3_param_persistence_threshold", "100000", "smaller tensors stay whole"},
+    {"zero_optimization.param_persistence_threshold", "", "", "zero_optimization.stage3_param_persistence_threshold"},
+    {"zero_optimization.stage3_max_live_parameters", "1000000000", "gathered elements that may live at once"},
+    {"zero_optimization.max_live_parameters", "", "", "zero_optimization.stage3_max_live_parameters"},
+    {"zero_optimization.stage3_max_reuse_distance", "1000000000", "reused within so many elements: not freed"},
+    {"zero_optimization.max_reuse_distance", "", "", "zero_optimization.stage3_max_reuse_distance"},
+    {"zero_optimization.zero_hpz_partition_size", "1", "cards of ZeRO++'s second copy of the weights"},
+    {"zero_optimization.mics_shard_size", "-1", "cards of a MiCS group"},
+    {"zero_optimization.offload_optimizer.device", "none", "where master weights and states live"},
+    {"zero_optimization.offload_optimizer.pin_memory", "true", "page-locked host memory"},
+    {"zero_optimization.offload_param.device", "none", "where the weights' shards live (stage 3)"},
+    {"zero_optimization.offload_param.pin_memory", "true", "page-locked host memory"},
+    {"zero_optimization.cpu_offload", "", "old spelling of offload_optimizer.device cpu"},
+    {"zero_optimization.cpu_offload_params", "", "old spelling of offload_param.device cpu"},
+    {"zero_optimization.cpu_offload_use_pin_memory", "", "old spelling of pin_memory"},
+    {"bf16.enabled", "false", "bf16 weights with an fp32 master"},
+    {"bfloat16.enabled", "", "", "bf16.enabled"},
+    {"bf16.bf16_master_weights_and_grads", "false", "the master weights are bf16"},
+    {"bf16.bf16_optimizer_states", "false", "the moments are bf16"},
+    {"fp16.enabled", "false", "fp16 weights with an fp32 master"},
+    {"fp16.fp16_master_weights_and_grads", "false", "the master weights are fp16"},
+    {"torch_autocast.enabled", "false", "fp32 weights under autocast"},
+    {"torch_autocast.dtype", "bfloat16", "autocast's dtype"},
+    {"amp.enabled", "false", "Apex"},
+    {"data_types.grad_accum_dtype", "", "dtype in which gradients accumulate"},
+    {"gradient_clipping", "", "gradients are clipped by norm"},
+    {"train_micro_batch_size_per_gpu", "", "micro-batch"},
+    {"gradient_accumulation_steps", "", "micro-batches of a step"},
+    {"train_batch_size", "", "micro-batch x accumulation x cards"},
+    {"optimizer.type", "", "optimizer, made by DeepSpeed"},
+    {"tensor_parallel.autotp_size", "", "tensor parallel degree"},
+    {"sequence_parallel_size", "", "Ulysses degree"},
+    {"activation_checkpointing", "", "only for code that calls DeepSpeed's checkpoint function: Hugging Face models do not"},
+};
+
+constexpr std::string_view kHarmless =
+    "optimizer.params* optimizer.legacy_fusion scheduler* fp16.loss_scale fp16.initial_scale_power fp16.loss_scale_window "
+    "fp16.hysteresis fp16.min_loss_scale fp16.auto_cast fp16.consecutive_hysteresis fp16.opt_level bf16.immediate_grad_update "
+    "bf16.check_grad_overflow bfloat16.immediate_grad_update bf16.loss_scale bf16.initial_scale_power bf16.loss_scale_window "
+    "bf16.hysteresis bf16.min_loss_scale bf16.auto_cast amp.opt_level fp16.fp16_opt_level "
+    "zero_optimization.allgather_partitions zero_optimization.round_robin_gradients "
+    "zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.stage3_gather_16bit_weights_on_model_save "
+    "zero_optimization.stage3_gather_fp16_weights_on_model_save zero_optimization.gather_16bit_weights_on_model_save "
+    "zero_optimization.stage3_allgather_sequential zero_optimization.stage3_module_granularity_threshold "
+    "zero_optimization.stage3_model_persistence_threshold zero_optimization.model_persistence_threshold "
+    "zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.ignore_unused_parameters "
+    "zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.legacy_stage1 "
+    "zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_gradients "
+    "zero_optimization.memory_efficient_linear zero_optimization.mics_hierarchical_params_gather "
+    "zero_optimization.offload_optimizer.buffer_count zero_optimization.offload_optimizer.fast_init "
+    "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_optimizer.pipeline* "
+    "zero_optimization.offload_optimizer.buffer_size zero_optimization.offload_optimizer.ratio "
+    "zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.cpuadam_cores_perc "
+    "zero_optimization.offload_param.buffer_count zero_optimization.offload_param.buffer_size "
+    "zero_optimization.offload_param.nvme_path zero_optimization.offload_param.max_in_cpu zero_optimization.log_trace_cache_warnings "
+    "aio* wall_clock_breakdown steps_per_print prescale_gradients gradient_predivide_factor zero_allow_untested_optimizer "
+    "zero_force_ds_cpu_optimizer communication_data_type seq_parallel_communication_data_type dump_state disable_allgather "
+    "flops_profiler* tensorboard* wandb* csv_monitor* comms_logger* autotuning* elasticity* data_efficiency* "
+    "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
+    "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
+    "inference* memory_debug_breakdown activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
+
+// Sizes that the plan keeps under DeepSpeed's own names.
+constexpr std::array<std::string_view, 10> kCopied{"reduce_bucket_size",
+                                                   "allgather_bucket_size",
+                                                   "overlap_comm",
+                                                   "contiguous_gradients",
+                                                   "reduce_scatter",
+                                                   "sub_group_size",
+                                                   "stage3_prefetch_bucket_size",
+                                                   "stage3_param_persistence_threshold",
+                                                   "stage3_max_live_parameters",
+                                                   "stage3_max_reuse_distance"};
+// Those of them that Hugging Face fills; any other auto is dropped by DeepSpeed itself.
+constexpr std::string_view kFilled =
+    "reduce_bucket_size stage3_prefetch_bucket_size stage3_param_persistence_threshold";
+
+bool is_auto(const Value* value) { return value != nullptr && value->is_string() && value->as_string() == "auto"; }
+
+// What a flag that may be "auto" comes to.
+bool flag_or(KeyReader& reader, std::string_view key, bool filled) {
+  return is_auto(reader.given(key)) ? filled : reader.flag(key);
+}
+
+std::optional<std::int64_t> count_unless_auto(KeyReader& reader, std::string_view key) {
+  return is_auto(reader.given(key)) ? std::nullopt : reader.count(key, 1);
+}
+
+void copy_sizes(KeyReader& reader, std::int64_t stage, Draft& draft) {
+  for (const std::string_view name : kCopied) {
+    if (stage < 3 && (name.starts_with("stage3") || name == "sub_group_size")) continue;
+    const std::string key = "zero_optimization." + std::string(name);
+    const Value* value = reader.given(key);
+    if (is_auto(value) && kFilled.find(name) == std::string_view::npos) continue;
+    const std::string plan_key = "sharding." + std::string(name);
+    if (is_auto(value)) {
+      draft.set(plan_key, Value::of("auto"));
+    } else if (value != nullptr && (name == "overlap_comm" || name.starts_with("contiguous") || name == "reduce_scatter")) {
+      draft.set(plan_key, Value::of(reader.flag(key)));
+    } else if (value != nullptr) {
+      draft.set(plan_key, reader.count(key));
+    } else if (!name.starts_with("overlap") && !name.starts_with("contiguous")) {
+      (void)reader.text(key);  // DeepSpeed's default, which is the engine's too: kept in the records
+    }
+  }
+}
+
+void read_offload(KeyReader& reader, std::int64_t stage, Draft& draft) {
+  const std::string old = "zero_optimization.cpu_offload";
+  std::string states = reader.text("zero_optimization.offload_optimizer.device").value_or("none");
+  std::string weights = reader.text("zero_optimization.offload_param.device").value_or("none");
+  if (reader.flag(old)) states = "cpu";
+  if (reader.flag(old + "_params")) weights = "cpu";
+  if (stage < 3) weights = "none";
+  if (stage < 1) states = "none";
+  std::string offload = "none";
+  if (states == "nvme" || weights == "nvme") {
+    offload = "nvme";
+  } else if (states != "none") {
+    offload = weights != "none" ? "optimizer+param" : "optimizer";
+  } else if (weights != "none") {
+    offload = "param";
+  }
+  draft.set("sharding.offload", Value::of(offload));
+  if (offload == "none") return;
+  const char* part = states != "none" ? "offload_optimizer" : "offload_param";
+  draft.set("sharding.pin_memory", Value::of(reader.flag("zero_optimization." + std::string(part) + ".pin_memory")));
+}
+
+void read_batch(KeyReader& reader, Draft& draft) {
+  const std::optional<std::int64_t> micro = count_unless_auto(reader, "train_micro_batch_size_per_gpu");
+  const std::optional<std::int64_t> steps = count_unless_auto(reader, "gradient_accumulation_steps");
+  const std::optional<std::int64_t> whole = count_unless_auto(reader, "train_batch_size");
+  const std::int64_t world = draft.context.gpus.value_or(draft.processes.value_or(1));
+  if (micro) draft.set("batch", micro);
+  if (steps) draft.set("accumulate", steps);
+  if (whole && micro && !steps && *whole >= world && *micro <= *whole / world)
+    draft.set("accumulate", std::optional(*whole / world / *micro));
+  if (whole && !micro && *whole >= world) {
+    const std::int64_t count = steps.value_or(1);
+    if (count <= *whole / world) draft.set("batch", std::optional(*whole / world / count));
+  }
+}
+
+void read_precision(KeyReader& reader, const DeepSpeedFill& fill, Draft& draft) {
+  draft.bf16 = flag_or(reader, "bf16.enabled", fill.bf16);
+  draft.fp16 = !draft.bf16 && flag_or(reader, "fp16.enabled", fill.fp16);
+  if (reader.flag("torch_autocast.enabled")) {
+    const std::string dtype = reader.text("torch_autocast.dtype").value_or("bfloat16");
+    draft.own_precision = true;
+    if (!draft.quantized) draft.set("weights", Value::of("fp32"));
+    draft.set("precision", Value::of(dtype.find("bf") != std::string::npos ? "amp-bf16" : "amp-fp16"));
+  } else if (draft.bf16 && reader.flag("bf16.bf16_master_weights_and_grads")) {
+    draft.own_precision = true;
+    if (!draft.quantized) draft.set("weights", Value::of("bf16"));
+    draft.set("precision", Value::of("pure-bf16"));
+    if (!reader.flag("bf16.bf16_optimizer_states")) draft.set("moment_dtype", Value::of("fp32"));
+  }
+  const Value* accumulate = reader.given("data_types.grad_accum_dtype");
+  if (accumulate != nullptr && !is_auto(accumulate)) draft.set("sharding.grad_accum_dtype", *accumulate);
+}
+
+int claim(const JobSource& source) {
+  if (source.arguments) return 0;
+  if (source.keys.find("zero_optimization") != nullptr) return 100;
+  return count_keys(source.keys, "train_micro_batch_size_per_gpu train_batch_size bf16 fp16 zero_allow_untested_optimizer "
+                                 "autotuning activation_checkpointing wall_clock_breakdown steps_per_print") >= 2 ? 70 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  draft.load_dtype = "fp32";
+  read_deepspeed_part(source.keys, source.file, {.bf16 = true, .fp16 = false}, draft);
+  draft.assume("a DeepSpeed file alone: values that are auto are filled as Hugging Face's Trainer does, with bf16");
+}
+
+}  // namespace
+
+void read_deepspeed_part(const Value& config, const std::string& file, const DeepSpeedFill& fill, Draft& draft) {
+  const KeyTable table{kRows, kHarmless, "DeepSpeed 0.19.6: deepspeed/runtime/zero/config.py, precision_config.py"};
+  if (!config.is_map()) return draft.problems.add({file, "", "a DeepSpeed configuration is a map of keys", ""});
+  KeyReader reader(config, file, {table}, draft.problems);
+  draft.set("engine", Value::of("deepspeed"));
+  std::int64_t stage = reader.count("zero_optimization.stage").value_or(0);
+  if (stage > 3) reader.problem("zero_optimization.stage", "needs 0 to 3");
+  draft.set("sharding.zero", std::optional(stage));
+  copy_sizes(reader, stage, draft);
+  if (stage == 3) {
+    const std::optional<std::int64_t> hpz = reader.count("zero_optimization.zero_hpz_partition_size");
+    if (hpz.value_or(1) > 1) draft.set("sharding.zero_hpz_partition_size", hpz);
+    const std::optional<double> mics = reader.real("zero_optimization.mics_shard_size");
+    if (mics.value_or(-1) > 0) draft.set("sharding.mics_shard_size", reader.count("zero_optimization.mics_shard_size"));
+  }
+  read_offload(reader, stage, draft);
+  read_batch(reader, draft);
+  read_precision(reader, fill, draft);
+  if (reader.is_given("gradient_clipping") && !is_auto(reader.given("gradient_clipping")))
+    draft.set("clip", Value::of(reader.real("gradient_clipping").value_or(0) > 0));
+  if (const auto type = reader.text("optimizer.type"); type && *type != "auto") set_optimizer(*type, draft);
+  if (const auto tp = reader.count("tensor_parallel.autotp_size"); tp.value_or(1) > 1) draft.set("parallel.tp", tp);
+  if (const auto sp = reader.count("sequence_parallel_size"); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
+  draft.add_records(reader);
+}
+
+void read_deepspeed_argument(const Value& argument, const std::string& key, const DeepSpeedFill& fill, Draft& draft) {
+  if (argument.is_map()) return read_deepspeed_part(argument, draft.file, fill, draft);
+  if (!argument.is_string()) return draft.problems.add({draft.file, key, "needs a path or a map, not " + value_text(argument), ""});
+  const std::string& text = argument.as_string();
+  if (text.starts_with("{")) return read_deepspeed_part(parse_json(text, draft.file), draft.file, fill, draft);
+  if (const std::optional<ShippedDeepSpeed> shipped = shipped_deepspeed(text, draft.folder)) {
+    draft.assume("deepspeed " + text + " is not here: the file of that name that " + shipped->owner + " ships is taken");
+    return read_deepspeed_part(shipped->config, last_name(text), fill, draft);
+  }
+  const std::optional<Value> part = read_part(text, draft, key);
+  if (part) read_deepspeed_part(*part, last_name(text), fill, draft);
+}
+
+Importer deepspeed_importer() {
+  return {"deepspeed", "DeepSpeed's JSON", "deepspeedai/DeepSpeed 0.19.6", claim, read};
+}
+
+}  // namespace membill::io

@@ -1,0 +1,182 @@
+// Scripts built on Hugging Face's Trainer: TrainingArguments, and the names that public scripts give to model, length and adapters.
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/training_arguments.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"model_name_or_path", "", "model"},
+    {"model_name", "", "", "model_name_or_path"},
+    {"model_id", "", "", "model_name_or_path"},
+    {"model", "", "", "model_name_or_path"},
+    {"model_path", "", "", "model_name_or_path"},
+    {"base_model", "", "", "model_name_or_path"},
+    {"pretrained_model_name_or_path", "", "", "model_name_or_path"},
+    {"max_seq_length", "", "tokens of a sequence"},
+    {"model_max_length", "", "", "max_seq_length"},
+    {"max_length", "", "", "max_seq_length"},
+    {"max_len", "", "", "max_seq_length"},
+    {"cutoff_len", "", "", "max_seq_length"},
+    {"block_size", "", "", "max_seq_length"},
+    {"context_length", "", "", "max_seq_length"},
+    {"max_seq_len", "", "", "max_seq_length"},
+    {"seq_length", "", "", "max_seq_length"},
+    {"max_source_length", "", "tokens of the prompt"},
+    {"source_max_len", "", "", "max_source_length"},
+    {"max_target_length", "", "tokens of the answer"},
+    {"target_max_len", "", "", "max_target_length"},
+    {"batch_size", "", "", "per_device_train_batch_size"},
+    {"micro_batch_size", "", "", "per_device_train_batch_size"},
+    {"gradient_accumulation", "", "", "gradient_accumulation_steps"},
+    {"use_gradient_checkpointing", "", "", "gradient_checkpointing"},
+    {"torch_dtype", "", "dtype in which the weights are loaded"},
+    {"dtype", "", "", "torch_dtype"},
+    {"model_dtype", "", "", "torch_dtype"},
+    {"train_mode", "", "full, lora or qlora"},
+    {"train_type", "", "", "train_mode"},
+    {"task_type", "", "sft, dpo or pretrain"},
+    {"use_lora", "false", "adapters train"},
+    {"lora_enable", "", "", "use_lora"},
+    {"use_peft", "", "", "use_lora"},
+    {"use_peft_lora", "", "", "use_lora"},
+    {"q_lora", "false", "adapters over a 4-bit base"},
+    {"use_qlora", "", "", "q_lora"},
+    {"full_finetune", "", "all weights train"},
+    {"bits", "", "bits of the base's weights"},
+    {"quant_type", "nf4", "4-bit format"},
+    {"double_quant", "true", "the scales are quantised too"},
+    {"load_in_4bit", "", "4-bit base"},
+    {"use_4bit", "", "", "load_in_4bit"},
+    {"use_4bit_quantization", "", "", "load_in_4bit"},
+    {"load_in_8bit", "", "8-bit base"},
+    {"use_8bit_quantization", "", "", "load_in_8bit"},
+    {"lora_r", "", "rank of the adapters"},
+    {"lora_rank", "", "", "lora_r"},
+    {"lora_alpha", "", "scale of the adapters"},
+    {"lora_dropout", "0.05", "dropout before the adapters"},
+    {"lora_target_modules", "", "modules that get an adapter"},
+    {"lora_target", "", "", "lora_target_modules"},
+    {"target_modules", "", "", "lora_target_modules"},
+    {"modules_to_save", "", "modules that train whole"},
+    {"use_dora", "false", "DoRA"},
+    {"attn_implementation", "", "attention kernel"},
+    {"use_flash_attn", "false", "flash attention"},
+    {"use_flash_attn_2", "", "", "use_flash_attn"},
+    {"use_flash_attention", "", "", "use_flash_attn"},
+    {"flash_attn", "", "", "use_flash_attn"},
+    {"packing", "false", "several samples share a sequence"},
+    {"beta", "", "strength of the reference"},
+    {"max_prompt_length", "", "tokens of the prompt"},
+    {"use_ddp", "", "data parallel"},
+    {"deepspeed_config", "", "", "deepspeed"},
+};
+
+constexpr std::string_view kHarmless =
+    "train_file validation_file data_path data_dir dataset dataset_name dataset_config_name template template_name tokenize_num_workers "
+    "preprocessing_num_workers overwrite_cache streaming cache_dir config_name tokenizer_name use_fast_tokenizer model_revision "
+    "use_auth_token trust_remote_code low_cpu_mem_usage lazy_preprocess epochs num_epochs lr weight_decay log_* save_model "
+    "image_folder version vision_tower mm_* tune_mm_mlp_adapter pretrain_mm_mlp_adapter image_aspect_ratio group_by_modality_length "
+    "train_on_source mmlu_* do_mmlu_eval dataset_format max_new_tokens source_* eval_dataset_size train_file_path conversation_* "
+    "eval_data_path validation_split_percentage train_dir pretrain_train_split add_eos_token wandb_* prompt_template_name train_on_inputs "
+    "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing ";
+
+constexpr std::string_view kSource = "public scripts on transformers' Trainer";
+
+bool says(const std::optional<std::string>& text, std::string_view word) { return text && to_lower(*text) == word; }
+
+void read_method(KeyReader& reader, Draft& draft) {
+  const std::optional<std::string> mode = reader.text("train_mode");
+  const std::optional<std::int64_t> bits = reader.count("bits");
+  const bool four = reader.flag("load_in_4bit") || reader.flag("q_lora") || says(mode, "qlora") || bits == 4;
+  const bool eight = reader.flag("load_in_8bit") || bits == 8;
+  const bool named = reader.is_given("lora_r") || reader.is_given("lora_target_modules");
+  const bool full = says(mode, "full") || reader.flag("full_finetune");
+  const bool adapters = !full && (reader.flag("use_lora") || says(mode, "lora") || four || eight || (named && !mode));
+  if (!adapters) return draft.set("method", Value::of("full"));
+  LoraArguments lora;
+  lora.rank = reader.count("lora_r", 1);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real("lora_dropout");
+  lora.targets = reader.texts("lora_target_modules");
+  lora.modules_to_save = reader.texts("modules_to_save");
+  lora.dora = reader.flag("use_dora");
+  set_lora(lora, draft);
+  if (four) set_bits(4, reader.text("quant_type").value_or("nf4"), reader.flag("double_quant"), true, draft);
+  if (eight && !four) set_bits(8, "", false, true, draft);
+}
+
+void read_load_dtype(KeyReader& reader, Draft& draft) {
+  if (const auto dtype = reader.text("torch_dtype")) {
+    draft.load_dtype = dtype_word(*dtype);
+    if (draft.load_dtype.empty()) {
+      reader.problem("torch_dtype", "has the unknown value " + quoted(*dtype), "float32, bfloat16, float16 or auto");
+      draft.load_dtype = "fp32";
+    }
+    return;
+  }
+  const bool adapters = trains_adapters(draft);
+  draft.load_dtype = !adapters ? "fp32" : draft.fp16 ? "fp16" : "bf16";
+  if (draft.quantized) return;
+  draft.assume(adapters ? "the script is taken to load the frozen base in " + draft.load_dtype
+                        : "the script is taken to load the weights in fp32, as from_pretrained of Transformers 4 does; --weights bf16 "
+                          "--precision amp-bf16 otherwise");
+}
+
+void read_stage(KeyReader& reader, Draft& draft) {
+  const std::string task = to_lower(reader.text("task_type").value_or("sft"));
+  const bool pretrains = task == "pretrain" || task == "pt";
+  draft.set("stage", Value::of(pretrains ? "pretrain" : task == "dpo" ? "dpo" : "sft"));
+  if (task != "dpo") return;
+  draft.set("prompt", reader.count("max_prompt_length", 1));
+  if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+}
+
+void read_lengths(KeyReader& reader, Draft& draft) {
+  const std::optional<std::int64_t> whole = reader.count("max_seq_length", 1);
+  const std::optional<std::int64_t> source = reader.count("max_source_length", 1), target = reader.count("max_target_length", 1);
+  if (whole) {
+    draft.set("seq", whole);
+  } else if ((source || target) && source.value_or(0) < (1LL << 40) && target.value_or(0) < (1LL << 40)) {
+    draft.set("seq", std::optional(source.value_or(0) + target.value_or(0)));
+  } else {
+    draft.assume(draft.file + " does not say the length of a sequence: 2048 taken, --seq says it");
+  }
+  const bool packing = reader.flag("packing");
+  draft.set("packing", Value::of(packing));
+  if (!packing && plan_text(draft, "stage") != "pretrain") set_padded(draft);
+}
+
+int claim(const JobSource& source) {
+  const int own = count_keys(source.keys, "per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps "
+                                          "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
+                                          "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
+  if (own >= 3) return 35;
+  const bool model = count_keys(source.keys, "model_name_or_path model_name model base_model model_path") > 0;
+  return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  draft.model = reader.text("model_name_or_path");
+  draft.model_key = "model_name_or_path";
+  read_stage(reader, draft);
+  read_training_arguments(reader, false, draft);
+  read_method(reader, draft);
+  read_load_dtype(reader, draft);
+  read_lengths(reader, draft);
+  const Value* flash = reader.given("use_flash_attn");
+  const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));
+  set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"), "attn_implementation", draft);
+  read_sharding_arguments(reader, source.launch, draft);
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer hf_trainer_importer() {
+  return {"hf-trainer", "arguments of scripts on Hugging Face's Trainer: JSON, YAML, flags", kSource, claim, read};
+}
+
+}  // namespace membill::io

@@ -1,0 +1,220 @@
+// LLaMA-Factory's YAML, JSON and flags (llamafactory-cli train).
+#include <cmath>
+
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/training_arguments.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"model_name_or_path", "", "model"},
+    {"stage", "sft", "what the job does"},
+    {"finetuning_type", "lora", "which parameters train"},
+    {"pure_bf16", "false", "weights, gradients and states in bf16"},
+    {"lora_rank", "8", "rank of the adapters"},
+    {"lora_alpha", "", "scale of the adapters; absent: twice the rank"},
+    {"lora_dropout", "0.0", "dropout before the adapters"},
+    {"lora_target", "all", "modules that get an adapter"},
+    {"additional_target", "", "modules that train whole"},
+    {"use_dora", "false", "DoRA"},
+    {"resize_vocab", "false", "without additional_target, embedding and head train"},
+    {"add_tokens", "", "new tokens resize the vocabulary"},
+    {"add_special_tokens", "", "new tokens resize the vocabulary"},
+    {"new_special_tokens", "", "", "add_special_tokens"},
+    {"freeze_trainable_layers", "2", "last layers that train"},
+    {"freeze_trainable_modules", "all", "modules of those layers that train"},
+    {"freeze_extra_modules", "", "further modules that train"},
+    {"quantization_bit", "", "bits of the base's weights"},
+    {"quantization_method", "bnb", "who stores them"},
+    {"quantization_type", "nf4", "4-bit format"},
+    {"double_quantization", "true", "the scales are quantised too"},
+    {"flash_attn", "auto", "attention kernel"},
+    {"enable_liger_kernel", "false", "Liger's kernels"},
+    {"use_unsloth", "false", "Unsloth's kernels"},
+    {"use_unsloth_gc", "false", "checkpoints live on the host"},
+    {"disable_gradient_checkpointing", "false", "checkpointing is on unless this is"},
+    {"use_reentrant_gc", "true", "reentrant checkpointing"},
+    {"upcast_lmhead_output", "false", "an fp32 copy of the logits"},
+    {"cutoff_len", "2048", "tokens of a sequence"},
+    {"packing", "", "several samples share a sequence; on for stage pt"},
+    {"neat_packing", "false", "packing without attention across samples"},
+    {"use_galore", "false", "GaLore"},
+    {"galore_rank", "16", "rank of GaLore"},
+    {"galore_update_interval", "200", "GaLore's update interval"},
+    {"galore_layerwise", "false", "gradients are freed layer by layer"},
+    {"use_apollo", "false", "APOLLO"},
+    {"apollo_rank", "16", "rank of APOLLO"},
+    {"apollo_update_interval", "200", "APOLLO's update interval"},
+    {"apollo_layerwise", "false", "gradients are freed layer by layer"},
+    {"use_badam", "false", "BAdam: one block trains at a time"},
+    {"use_adam_mini", "false", "Adam-mini"},
+    {"use_muon", "false", "Muon"},
+    {"pref_loss", "sigmoid", "loss of preference stages"},
+    {"pref_beta", "0.1", "strength of the reference"},
+    {"fp8", "false", "fp8 linears"},
+    {"use_kt", "false", "experts live on the host (KTransformers)"},
+    {"use_mca", "false", "Megatron runs the step"},
+    {"ref_model", "", "the reference model"},
+    {"mixture_of_depths", "", "layers are skipped for some tokens"},
+    {"use_llama_pro", "false", "new blocks train, given in freeze_trainable_layers"},
+};
+
+constexpr std::string_view kHarmless =
+    "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens new_special_tokens_config init_special_tokens "
+    "model_revision low_cpu_mem_usage rope_scaling shift_attn moe_aux_loss_coef upcast_layernorm train_from_scratch infer_backend "
+    "offload_folder use_kv_cache use_v1_kernels infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status trust_remote_code "
+    "quantization_device_map image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate export_* vllm_* sglang_* kt_* "
+    "compute_dtype device_map model_max_length block_diag_attn use_rslora loraplus_lr_ratio loraplus_lr_embedding pissa_* "
+    "create_new_adapter module_dropout oft_* pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight kto_rejected_weight "
+    "simpo_gamma ppo_* ref_model_adapters ref_model_quantization_bit reward_model* ld_alpha galore_target galore_scale galore_proj_type "
+    "apollo_target apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* use_megatron_bridge "
+    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss use_asft_loss asft_alpha use_eaft_loss eaft_alpha "
+    "freeze_vision_tower freeze_multi_modal_projector freeze_language_model compute_accuracy disable_shuffling early_stopping_steps "
+    "plot_loss include_effective_tokens_per_second template dataset eval_dataset dataset_dir media_dir train_on_prompt mask_history "
+    "streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples eval_num_beams "
+    "ignore_pad_token_for_loss val_size eval_on_each_dataset tool_format default_system enable_thinking preserve_thinking tokenized_path "
+    "data_shared_file_system ray_* master_addr master_port enable_torch_profiler profiler_* profile_modules fp8_* predict_with_generate "
+    "resources_per_worker placement_strategy num_workers tensor_model_parallel_size pipeline_model_parallel_size "
+    "expert_model_parallel_size bias_activation_fusion apply_rope_fusion use_distributed_optimizer overlap_* moe_* recompute_granularity "
+    "virtual_pipeline_model_parallel_size sequence_parallel variable_seq_lengths account_for_* dataloader_* use_megatron*";
+
+constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams";
+
+void read_stage(KeyReader& reader, Draft& draft) {
+  const std::string stage = reader.text("stage").value_or("sft");
+  if (stage == "pt" || stage == "sft" || stage == "rm" || stage == "kto") {
+    draft.set("stage", Value::of(stage == "pt" ? "pretrain" : stage == "rm" ? "reward" : stage));
+  } else if (stage == "dpo") {
+    const std::string loss = reader.text("pref_loss").value_or("sigmoid");
+    draft.set("stage", Value::of(loss == "orpo" || loss == "simpo" ? loss : std::string("dpo")));
+    if (loss != "orpo" && loss != "simpo") draft.set("stage_args.loss_type", Value::of(loss));
+    draft.set("beta", Value::of(reader.real("pref_beta").value_or(0.1)));
+  } else {
+    reader.problem("stage", stage + (stage == "ppo" ? " trains on what it generates, which is not billed" : " is no stage"), "pt, sft, rm, dpo or kto");
+  }
+}
+
+void read_base(KeyReader& reader, Draft& draft) {
+  const std::optional<std::int64_t> bits = reader.count("quantization_bit", 2);
+  draft.load_dtype = draft.bf16 ? "bf16" : draft.fp16 ? "fp16" : "auto";
+  if (!bits) return;
+  const std::string method = to_lower(reader.text("quantization_method").value_or("bnb"));
+  if (method == "bnb" || method == "bitsandbytes") {
+    return set_bits(*bits, reader.text("quantization_type").value_or("nf4"), reader.flag("double_quantization"), false, draft);
+  }
+  draft.quantized = true;
+  draft.set("weights", Value::of(method + "-int" + std::to_string(*bits)));
+  draft.set("kbit_prepare", Value::of(false));
+}
+
+bool resizes(KeyReader& reader) {
+  return reader.flag("resize_vocab") || reader.is_given("add_tokens") || reader.is_given("add_special_tokens");
+}
+
+void read_method(KeyReader& reader, Draft& draft) {
+  const std::string type = reader.text("finetuning_type").value_or("lora");
+  if (type == "lora") {
+    LoraArguments lora;
+    lora.rank = reader.count("lora_rank", 1);
+    lora.alpha = reader.count("lora_alpha");
+    lora.dropout = reader.real("lora_dropout");
+    lora.targets = reader.texts("lora_target");
+    lora.modules_to_save = reader.texts("additional_target");
+    if (lora.modules_to_save.empty() && resizes(reader)) lora.modules_to_save = {"embed_tokens", "lm_head"};
+    lora.dora = reader.flag("use_dora");
+    set_lora(lora, draft);
+  } else if (type == "full") {
+    draft.set("method", Value::of("full"));
+  } else if (type == "freeze") {
+    draft.set("method", Value::of("freeze"));
+    const double layers = std::fabs(reader.real("freeze_trainable_layers").value_or(2));
+    if (layers < 1e6) draft.set("freeze.trainable_layers", Value::of(static_cast<std::int64_t>(layers)));
+    std::vector<Value> extra;
+    for (const std::string& name : reader.texts("freeze_extra_modules")) extra.push_back(Value::of(name));
+    if (!extra.empty()) draft.set("freeze.trainable_modules", Value::make_list(std::move(extra)));
+    draft.assume("the layers that train are billed in the dtype of the base; LLaMA-Factory casts them to fp32");
+  } else {
+    reader.problem("finetuning_type", quoted(type) + " is not billed", "lora, freeze or full");
+  }
+}
+
+// Low-rank and other special optimizers, which replace optim.
+void read_own_optimizers(KeyReader& reader, Draft& draft) {
+  for (const std::string name : {"galore", "apollo"}) {
+    if (!reader.flag("use_" + name)) continue;
+    set_optimizer(name, draft);
+    draft.set("optimizer_args.rank", Value::of(value_text(Value::of(reader.count(name + "_rank", 1).value_or(16)))));
+    draft.set("optimizer_args.update_proj_gap", Value::of(value_text(Value::of(reader.count(name + "_update_interval", 1).value_or(200)))));
+    if (reader.flag(name + "_layerwise")) draft.set("optimizer_in_backward", Value::of(true));
+  }
+  if (reader.flag("use_badam")) set_optimizer("badam", draft);
+  if (reader.flag("use_adam_mini")) set_optimizer("adam-mini", draft);
+  if (reader.flag("use_muon")) set_optimizer("muon", draft);
+}
+
+void read_code(KeyReader& reader, Draft& draft) {
+  set_attention(reader.text("flash_attn").value_or("auto"), "flash_attn", draft);
+  if (reader.flag("enable_liger_kernel")) draft.set("implementation", Value::of("liger"));
+  if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));
+  const bool checkpoints = !reader.flag("disable_gradient_checkpointing");
+  draft.set("checkpointing", Value::of(checkpoints ? "full" : "none"));
+  if (checkpoints && reader.flag("use_unsloth_gc")) draft.set("checkpointing.offload", Value::of(true));
+  if (reader.flag("upcast_lmhead_output")) draft.set("loss", Value::of("upcast"));
+  if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as 16-bit ones");
+  if (reader.flag("use_kt")) draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
+  if (reader.flag("use_mca")) draft.warnings.push_back("use_mca runs Megatron: its parallelism is not read, --set parallel.tp=... says it");
+}
+
+// Once the engine is known: trainable weights are cast to fp32, and FSDP2 does not checkpoint reentrantly.
+void settle(KeyReader& reader, Draft& draft) {
+  const std::string engine = plan_text(draft, "engine");
+  const Value* zero = draft.plan.find("sharding.zero");
+  const bool zero3 = engine == "deepspeed" && zero != nullptr && zero->is_int() && zero->as_int() == 3;
+  const bool upcasts = !reader.flag("pure_bf16") && !reader.flag("use_badam") && !zero3;
+  if (reader.flag("pure_bf16")) {
+    draft.own_precision = true;
+    if (!draft.quantized) draft.set("weights", Value::of("bf16"));
+    draft.set("precision", Value::of("pure-bf16"));
+    if (zero3) reader.problem("pure_bf16", "is refused beside ZeRO-3");
+  } else if (plan_text(draft, "method") == "full" && upcasts) {
+    draft.load_dtype = "fp32";
+  }
+  const bool checkpoints = plan_text(draft, "checkpointing") == "full";
+  if (checkpoints) draft.set("checkpointing.reentrant", Value::of(engine != "fsdp2" && reader.flag("use_reentrant_gc")));
+}
+
+int claim(const JobSource& source) {
+  if (!source.launch.program.empty() && source.launch.program.front() == "llamafactory-cli") return 100;
+  const Value& keys = source.keys;
+  if (keys.find("finetuning_type") != nullptr) return 90;
+  return count_keys(keys, "cutoff_len template stage quantization_bit lora_target val_size model_name_or_path dataset_dir") >= 3 ? 80 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  draft.model = reader.text("model_name_or_path");
+  draft.model_key = "model_name_or_path";
+  read_stage(reader, draft);
+  read_training_arguments(reader, true, draft);
+  read_own_optimizers(reader, draft);
+  read_method(reader, draft);
+  read_base(reader, draft);
+  read_code(reader, draft);
+  draft.set("seq", reader.count("cutoff_len", 1));
+  const bool packing = reader.maybe_flag("packing").value_or(plan_text(draft, "stage") == "pretrain") || reader.flag("neat_packing");
+  draft.set("packing", Value::of(packing));
+  if (!packing) set_padded(draft);
+  read_sharding_arguments(reader, source.launch, draft);
+  settle(reader, draft);
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer llamafactory_importer() {
+  return {"llamafactory", "LLaMA-Factory's YAML, JSON and flags", kSource, claim, read};
+}
+
+}  // namespace membill::io

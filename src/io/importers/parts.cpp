@@ -1,0 +1,160 @@
+#include "io/importers/parts.h"
+
+#include <array>
+#include <utility>
+
+#include "base/text.h"
+#include "membill/catalog.h"
+
+namespace membill::io {
+namespace {
+
+struct Name {
+  std::string_view from, to;
+};
+
+constexpr std::array kAttentions{Name{"sdpa", "sdpa"},
+                                 Name{"auto", "sdpa"},
+                                 Name{"eager", "eager"},
+                                 Name{"disabled", "eager"},
+                                 Name{"xformers", "mem-efficient"},
+                                 Name{"mem-efficient", "mem-efficient"},
+                                 Name{"fa2", "flash"},
+                                 Name{"fa3", "flash"},
+                                 Name{"flash", "flash"},
+                                 Name{"flash-attn", "flash"},
+                                 Name{"flash-attention", "flash"},
+                                 Name{"flash-attention-2", "flash"},
+                                 Name{"flash-attention-3", "flash"},
+                                 Name{"flash-attention-4", "flash"},
+                                 Name{"flash-attention-v2", "flash"},
+                                 Name{"flash-attn-2", "flash"},
+                                 Name{"flash-attn-3", "flash"},
+                                 Name{"flash-attn-4", "flash"}};
+// Kernels that keep what flash keeps: q, k, v, the output and a statistic of each row.
+constexpr std::array kLikeFlash{"flex-attention", "sage", "sage-attention", "kernels-community", "flash-mla"};
+
+constexpr std::array kOptimizers{Name{"torch.optim.AdamW", "adamw"},
+                                 Name{"optimi_adamw", "adamw"},
+                                 Name{"adamw_anyprecision", "adamw-anyprecision"},
+                                 Name{"OneBitAdam", "adamw"},
+                                 Name{"FusedAdam", "adamw_torch_fused"},
+                                 Name{"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
+                                 Name{"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"},
+                                 Name{"bitsandbytes.optim.AdamW8bit", "adamw_8bit"},
+                                 Name{"bitsandbytes.optim.AdamW", "adamw"},
+                                 Name{"torch.optim.SGD", "sgd"},
+                                 Name{"torch.optim.Adam", "adam"},
+                                 Name{"torchao.prototype.low_bit_optim.AdamW8bit", "adamw_torch_8bit"},
+                                 Name{"torchao.prototype.low_bit_optim.AdamW4bit", "adamw_torch_4bit"},
+                                 Name{"torchao.optim.AdamW8bit", "adamw_torch_8bit"},
+                                 Name{"torchao.optim.AdamW4bit", "adamw_torch_4bit"},
+                                 Name{"torchao.prototype.low_bit_optim.CPUOffloadOptimizer", "cpu-adam"},
+                                 Name{"ao_adamw_8bit", "adamw_torch_8bit"},
+                                 Name{"ao_adamw_4bit", "adamw_torch_4bit"},
+                                 Name{"q_galore_adamw8bit", "q_galore"}};
+
+Value texts_value(const std::vector<std::string>& texts) {
+  std::vector<Value> items;
+  for (const std::string& text : texts) items.push_back(Value::of(text));
+  return Value::make_list(std::move(items));
+}
+
+bool starts_like_flash(const std::string& kebab) {
+  for (const char* name : kLikeFlash) {
+    if (kebab.starts_with(name)) return true;
+  }
+  return false;
+}
+
+void read_allocator(const std::string& text, Draft& draft) {
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key(trim(std::string_view(part).substr(0, colon)));
+    const std::string value = to_lower(trim(std::string_view(part).substr(colon + 1)));
+    if (key == "expandable_segments") draft.set("allocator." + key, Value::of(value == "true"));
+    if (key == "max_split_size_mb" || key == "garbage_collection_threshold")
+      draft.set("allocator." + key, flag_value(value));
+  }
+}
+
+}  // namespace
+
+void set_lora(const LoraArguments& lora, Draft& draft) {
+  draft.set("method", Value::of(lora.dora ? "dora" : "lora"));
+  draft.set("adapter.rank", lora.rank);
+  draft.set("adapter.alpha", lora.alpha);
+  if (lora.dropout) draft.set("adapter.dropout", Value::of(*lora.dropout));
+  std::vector<std::string> targets = lora.targets;
+  if (targets.size() == 1 && (to_kebab(targets[0]) == "all" || to_kebab(targets[0]) == "all-linear"))
+    targets = {"all-linear"};
+  draft.set("adapter.targets", texts_value(targets));
+  if (!lora.modules_to_save.empty()) draft.set("adapter.modules_to_save", texts_value(lora.modules_to_save));
+}
+
+void set_attention(const std::string& name, const std::string& key, Draft& draft) {
+  const std::string kebab = to_kebab(name);
+  for (const Name& known : kAttentions) {
+    if (known.from == kebab) return draft.set("attention", Value::of(std::string(known.to)));
+  }
+  if (starts_like_flash(kebab)) {
+    draft.set("attention", Value::of("flash"));
+    return draft.assume("attention " + quoted(name) + " is billed as flash attention");
+  }
+  draft.problems.add({draft.file, key, "has the unknown value " + quoted(name), "flash_attention_2, sdpa or eager"});
+}
+
+void set_bits(std::int64_t bits, const std::string& type, bool double_quant, bool kbit_prepare, Draft& draft) {
+  draft.quantized = true;
+  draft.set("weights", Value::of(bits == 8 ? std::string("int8") : to_lower(type)));
+  if (bits == 4) draft.set("double_quant", Value::of(double_quant));
+  draft.set("kbit_prepare", Value::of(kbit_prepare));
+}
+
+std::string dtype_word(std::string_view text) {
+  std::string word = to_lower(text);
+  if (word.starts_with("torch.")) word.erase(0, 6);
+  if (word == "bf16" || word == "bfloat16" || word == "bf16-true") return "bf16";
+  if (word == "fp16" || word == "float16" || word == "half" || word == "16-true") return "fp16";
+  if (word == "fp32" || word == "float32" || word == "float" || word == "32-true") return "fp32";
+  return word == "auto" ? "auto" : "";
+}
+
+void set_optimizer(const std::string& name, Draft& draft) {
+  for (const Name& known : kOptimizers) {
+    if (known.from == name) return draft.set("optimizer", Value::of(std::string(known.to)));
+  }
+  draft.set("optimizer", Value::of(name));
+}
+
+void set_optimizer_arguments(const std::string& text, Draft& draft) {
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    const std::string key(trim(std::string_view(part).substr(0, equals)));
+    if (equals == std::string::npos || key.empty()) continue;
+    const std::string value(trim(std::string_view(part).substr(equals + 1)));
+    if (!value.empty()) draft.set("optimizer_args." + key, Value::of(value));
+  }
+}
+
+std::string plan_text(const Draft& draft, std::string_view key) {
+  const Value* value = draft.plan.find(key);
+  return value != nullptr && value->is_string() ? value->as_string() : std::string();
+}
+
+bool trains_adapters(const Draft& draft) {
+  const std::string method = plan_text(draft, "method");
+  return !method.empty() && method != "full" && method != "freeze";
+}
+
+void read_environment(const Launch& launch, Draft& draft) {
+  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
+    const auto found = launch.environment.find(name);
+    if (found == launch.environment.end()) continue;
+    read_allocator(found->second, draft);
+    draft.records.push_back({draft.file, name, KeyState::read, found->second, "the caching allocator's settings"});
+  }
+}
+
+}  // namespace membill::io

@@ -1,0 +1,65 @@
+// Pieces that several importers share: adapters, attention names, quantised bases, and the end of every import.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/importers/importer.h"
+
+namespace membill::io {
+
+struct LoraArguments {
+  std::optional<std::int64_t> rank, alpha;
+  std::optional<double> dropout;
+  std::vector<std::string> targets;          // empty: PEFT's default of the model type
+  std::vector<std::string> modules_to_save;
+  bool dora = false;
+};
+void set_lora(const LoraArguments& lora, Draft& draft);
+
+// The kernel behind a framework's name of it ("flash_attention_2", "fa2", "disabled"); an unknown name is a problem of `key`.
+void set_attention(const std::string& name, const std::string& key, Draft& draft);
+
+// The base is stored by bitsandbytes: 8 bits, or 4 bits of `type` (nf4, fp4).
+void set_bits(std::int64_t bits, const std::string& type, bool double_quant, bool kbit_prepare, Draft& draft);
+
+// "bf16", "fp16", "fp32" of a dtype as frameworks spell it ("torch.bfloat16", "float16", "bf16-true"), "auto" of auto; empty: unknown.
+[[nodiscard]] std::string dtype_word(std::string_view text);
+
+// The optimizer, by the framework's name. A name that the catalogue does not know is left to read_plan, which refuses it.
+void set_optimizer(const std::string& name, Draft& draft);
+// Further arguments of it: "rank=128, update_proj_gap=200", or a map.
+void set_optimizer_arguments(const std::string& text, Draft& draft);
+
+// Whether the plan trains adapters.
+[[nodiscard]] bool trains_adapters(const Draft& draft);
+
+// The text under a plan key; empty when it is not set.
+[[nodiscard]] std::string plan_text(const Draft& draft, std::string_view key);
+
+// PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF.
+void read_environment(const Launch& launch, Draft& draft);
+
+// What the job's model says where it is known: a file, a folder or a preset.
+struct ModelFacts {
+  std::string argument;               // for read_model
+  bool known = false;
+  std::string stored_dtype;           // "bf16" ...; empty: not said
+  std::string quantization;           // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
+  std::int64_t max_positions = 0;     // 0: unknown
+  std::int64_t hidden = 0;
+};
+// Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the
+// assumptions once finish_draft is run.
+[[nodiscard]] ModelFacts find_model(const Draft& draft);
+
+// Cards in all: --gpus, else what the launcher or the file says, else nothing.
+[[nodiscard]] std::optional<std::int64_t> world_size(const Draft& draft);
+
+// Engine, precision, storage and hardware from what the parts have gathered.
+[[nodiscard]] JobFile finish_draft(Draft& draft);
+
+}  // namespace membill::io

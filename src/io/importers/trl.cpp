@@ -1,0 +1,181 @@
+// TRL's command line and YAML (trl sft, trl dpo, alignment-handbook, open-r1).
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/training_arguments.h"
+
+namespace membill::io {
+namespace {
+
+// Where TRL changes a default of TrainingArguments, its row stands here.
+constexpr KeyRow kRows[] = {
+    {"model_name_or_path", "", "model"},
+    {"dtype", "float32", "dtype in which the weights are loaded"},
+    {"torch_dtype", "", "", "dtype"},
+    {"model_init_kwargs.dtype", "", "", "dtype"},
+    {"model_init_kwargs.torch_dtype", "", "", "dtype"},
+    {"attn_implementation", "sdpa", "attention kernel"},
+    {"gradient_checkpointing", "true", "layers run their forward again in backward"},
+    {"bf16", "", "autocast in bf16; on unless fp16 is"},
+    {"max_length", "1024", "tokens of a sequence"},
+    {"max_seq_length", "", "", "max_length"},
+    {"max_prompt_length", "", "tokens of the prompt"},
+    {"max_completion_length", "", "tokens of the completion"},
+    {"packing", "false", "several samples share a sequence"},
+    {"packing_strategy", "bfd", "how samples are packed; bfd joins them without padding"},
+    {"padding_free", "false", "samples are joined without padding"},
+    {"loss_type", "", "how the loss is computed"},
+    {"activation_offloading", "false", "kept activations live on the host"},
+    {"use_peft", "false", "adapters train"},
+    {"lora_r", "16", "rank of the adapters"},
+    {"lora_alpha", "32", "scale of the adapters"},
+    {"lora_dropout", "0.05", "dropout before the adapters"},
+    {"lora_target_modules", "", "modules that get an adapter"},
+    {"lora_modules_to_save", "", "modules that train whole"},
+    {"use_dora", "false", "DoRA"},
+    {"load_in_8bit", "false", "8-bit base"},
+    {"load_in_4bit", "false", "4-bit base"},
+    {"bnb_4bit_quant_type", "nf4", "4-bit format"},
+    {"use_bnb_nested_quant", "false", "the scales are quantised too"},
+    {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights"},
+    {"beta", "", "strength of the reference"},
+    {"num_generations", "", "completions of one prompt"},
+    {"precompute_ref_log_probs", "false", "the reference runs before training"},
+    {"lora_target_parameters", "", "3-D parameters that get an adapter"},
+};
+
+constexpr std::string_view kHarmless =
+    "model_revision trust_remote_code chat_template chat_template_path dataset_name dataset_config dataset_config_name dataset_mixer* "
+    "dataset_mixture* dataset_splits dataset_configs dataset_train_split dataset_test_split dataset_num_proc dataset_kwargs* "
+    "dataset_text_field dataset_batch_size dataset_prompt_column dataset_id preprocessing_num_workers eos_token pad_token "
+    "truncation_mode shuffle_dataset pad_to_multiple_of eval_packing completion_only_loss assistant_only_loss router_aux_loss_coef "
+    "lora_task_type use_rslora tokenizer_name_or_path system_prompt auto_insert_empty_system_msg add_generation_prompt text_column "
+    "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p use_vllm vllm_* wandb_* "
+    "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps remove_columns "
+    "num_completions_to_print ground_truth_column rlhf_only_ stage_ loss_weights* concatenate_datasets add_special_tokens "
+    "benchmark* custom_stopping_criteria generation_batch_size repetition_penalty epsilon_high sync_ref_model output_router_logits "
+    "use_liger_loss ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type num_processes_ "
+    "dataset_seed use_logits_to_keep pad_to_sequence_len use_cache f_divergence_type dataset";
+
+constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/{sft_config,base_config,model_config}.py";
+
+bool mentions(const JobSource& source, std::string_view word) {
+  for (const std::string& part : source.launch.program) {
+    if (to_lower(part).find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// The trainer: what the program is called, else what only one of them takes.
+std::string trainer_of(const JobSource& source, KeyReader& reader, Draft& draft) {
+  for (const char* name : {"grpo", "dpo", "orpo", "kto", "cpo", "reward", "rloo", "ppo", "sft"}) {
+    if (mentions(source, name)) return name;
+  }
+  std::string guess = "sft";
+  if (reader.map().find("reward_funcs") != nullptr || reader.map().find("num_generations") != nullptr) {
+    guess = "grpo";
+  } else if (reader.map().find("beta") != nullptr) {
+    guess = "dpo";
+  }
+  if (guess != "grpo") draft.assume(draft.file + " does not name its trainer: " + guess + " by its keys");
+  return guess;
+}
+
+void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
+  const std::string trainer = trainer_of(source, reader, draft);
+  if (trainer == "grpo" || trainer == "ppo" || trainer == "rloo")
+    return draft.problems.add({draft.file, "", trainer + " trains on what it generates, which is not billed", "sft, dpo, orpo, kto or reward"});
+  std::string stage = trainer == "cpo" ? "simpo" : trainer;
+  draft.set("stage", Value::of(stage));
+  if (stage == "sft" || stage == "reward") return;
+  draft.set("prompt", reader.count("max_prompt_length", 1));
+  if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+  if (const auto loss = reader.text("loss_type")) draft.set("stage_args.loss_type", Value::of(*loss));
+  if (reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
+}
+
+void read_base(KeyReader& reader, Draft& draft) {
+  const std::string dtype = reader.text("dtype").value_or("float32");
+  draft.load_dtype = dtype_word(dtype);
+  if (draft.load_dtype.empty()) {
+    reader.problem("dtype", "has the unknown value " + quoted(dtype), "float32, bfloat16, float16 or auto");
+    draft.load_dtype = "fp32";
+  }
+  const bool nested = reader.flag("use_bnb_nested_quant");
+  if (reader.flag("load_in_4bit")) {
+    set_bits(4, reader.text("bnb_4bit_quant_type").value_or("nf4"), nested, false, draft);
+    draft.set("adapter.dtype", Value::of("bf16"));  // TRL casts adapters over 4-bit bases
+  } else if (reader.flag("load_in_8bit")) {
+    set_bits(8, "", false, false, draft);
+  }
+  set_attention(reader.text("attn_implementation").value_or("sdpa"), "attn_implementation", draft);
+}
+
+void read_adapters(KeyReader& reader, Draft& draft) {
+  if (!reader.flag("use_peft")) return draft.set("method", Value::of("full"));
+  LoraArguments lora;
+  lora.rank = reader.count("lora_r", 1);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real("lora_dropout");
+  lora.targets = reader.texts("lora_target_modules");
+  lora.modules_to_save = reader.texts("lora_modules_to_save");
+  lora.dora = reader.flag("use_dora");
+  set_lora(lora, draft);
+}
+
+void read_lengths(KeyReader& reader, Draft& draft) {
+  const bool packing = reader.flag("packing");
+  if (reader.is_null("max_length") && reader.map().find("max_length") != nullptr && !packing) {
+    draft.assume("max_length null does not cut: 2048 taken, --seq says it");
+  } else {
+    draft.set("seq", reader.count("max_length", 1));
+  }
+  const bool free = reader.flag("padding_free") || (packing && reader.text("packing_strategy") == "bfd");
+  draft.set("packing", Value::of(packing));
+  draft.set("padding_free", Value::of(free));
+  if (!packing && !free) set_padded(draft);
+}
+
+void read_loss(KeyReader& reader, Draft& draft) {
+  if (plan_text(draft, "stage") != "sft") return;
+  const std::string loss = reader.text("loss_type").value_or("");
+  const bool liger = plan_text(draft, "implementation") == "liger";
+  if (loss.empty() && !liger) draft.set("loss", Value::of("fused"));
+  if (loss == "chunked_nll") draft.set("loss", Value::of("fused"));
+  if (loss == "nll") draft.set("loss", Value::of("upcast"));  // accelerate copies the logits to fp32
+}
+
+int claim(const JobSource& source) {
+  const Value& keys = source.keys;
+  if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
+  const bool trainer = count_keys(keys, "per_device_train_batch_size output_dir learning_rate gradient_accumulation_steps "
+                                        "num_train_epochs model_name_or_path gradient_checkpointing bf16") >= 3;
+  if (!trainer) return count_keys(keys, "dataset_name max_length use_peft model_name_or_path lora_r") >= 3 ? 30 : 0;
+  const int own = count_keys(keys, "dataset_mixer dataset_mixture chat_template use_peft lora_target_modules dataset_config "
+                                   "dataset_text_field packing_strategy padding_free assistant_only_loss completion_only_loss "
+                                   "chat_template_path reward_funcs num_generations use_bnb_nested_quant lora_r model_init_kwargs "
+                                   "dataset_train_split load_in_4bit attn_implementation dataset_name max_length");
+  return own >= 2 ? 60 : own == 1 ? 40 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  draft.model = reader.text("model_name_or_path");
+  draft.model_key = "model_name_or_path";
+  read_stage(source, reader, draft);
+  read_training_arguments(reader, false, draft);
+  draft.bf16 = reader.maybe_flag("bf16").value_or(!draft.fp16);
+  draft.fp16 = draft.fp16 && !draft.bf16;
+  read_base(reader, draft);
+  read_adapters(reader, draft);
+  read_lengths(reader, draft);
+  if (reader.flag("activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
+  read_loss(reader, draft);
+  read_sharding_arguments(reader, source.launch, draft);
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer trl_importer() { return {"trl", "TRL's YAML and flags", kSource, claim, read}; }
+
+}  // namespace membill::io
