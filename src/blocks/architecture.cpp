@@ -14,6 +14,7 @@ Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor
   if (f.input_leaf != nullptr && !embedded.requires_grad()) {
     embedded.body().requires_grad = true;
     embedded.body().leaf = f.input_leaf;
+    f.input_leaf->value = embedded;  // the graph's leaf node holds it
   }
   return embedded;
 }

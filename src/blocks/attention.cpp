@@ -133,6 +133,7 @@ Tensor additive_mask(Forward& f, DType type) {
   return mask;
 }
 
+// Its output lies as (b, s, heads, d) whatever the queries do.
 Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
   if (call.mask.defined() && !call.bare) {
@@ -142,9 +143,7 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
   const Tensor bias = call.mask.defined() ? additive_mask(f, q.dtype()) : Tensor();
   Tensor output = efficient_kernel(f, call, bias, std::move(q), std::move(k), std::move(v));
-  const Shape result{f.dims.N, call.dims.a * call.dims.v};
-  if (call.query_contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
-  return r.view(std::move(output), result);
+  return r.view(std::move(output), {f.dims.N, call.dims.a * call.dims.v});
 }
 
 // Keys or values as a matrix product over all heads takes them: fewer heads are expanded, which copies unless there is one row.

@@ -29,7 +29,7 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
     }
     const Tensor matrix = r.empty(shape, in.dtype(), "dequantised matrix");
     out = r.empty({in.rows(), shape.rows}, in.dtype(), module.weight.label, before.forward);
-    r.use_matmul_workspace();
+    module.bias != nullptr ? r.use_fused_bias_workspace() : r.use_matmul_workspace();
   }
   if (!r.needs_node({&in})) return out;
   r.record({&out}, {r.edge(in)}, [&weight, shape, result = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
@@ -44,6 +44,13 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
     return Gradients{std::move(gradient)};
   });
   return out;
+}
+
+// Linear4bit casts its bias to the compute type at its first forward and leaves it so.
+void settle_bias(Forward& f, Module& module) {
+  if (module.bias == nullptr || module.bias->value.dtype() == module.quantized->compute) return;
+  Recorder& r = f.r;
+  module.bias->value = r.empty(module.bias->value.shape(), module.quantized->compute, "bias", r.writer().item("weights.base"));
 }
 
 }  // namespace
@@ -88,6 +95,7 @@ Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   const DType type = x.dtype();
   const Tensor in = r.cast(std::move(x), module.quantized->compute);
+  settle_bias(f, module);
   return r.cast(matmul_4bit(f, module, in), type);
 }
 

@@ -35,10 +35,9 @@ LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, 
   return line;
 }
 
-LineItem context_line(const TrainingPlan& plan, const Hardware& hardware) {
-  LineItem line = new_line("runtime.context");
-  const Range range = context_bytes(hardware, plan);
-  line.source = context_source(hardware, plan);
+// A line beside the caching allocator: a range, and no part of the requested total.
+LineItem runtime_line(std::string_view id, const Range& range) {
+  LineItem line = new_line(id);
   line.bytes = range.likely;
   line.low = range.low;
   line.high = range.high;
@@ -86,7 +85,9 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   }
   std::stable_sort(bill.items.begin(), bill.items.end(), [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
   if (!job.activations_known) add_unknown_activations(bill.items);
-  bill.items.push_back(context_line(plan, hardware));
+  bill.items.push_back(runtime_line("runtime.context", context_bytes(hardware, plan)));
+  bill.items.back().source = context_source(hardware, plan);
+  if (hardware.count > 1) bill.items.push_back(runtime_line("runtime.communicator", communicator_bytes(hardware)));
   add_host_lines(bill.items, job);
   add_moments(bill, job);
   return bill;

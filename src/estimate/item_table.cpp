@@ -41,6 +41,8 @@ constexpr std::array kRows = {
     ItemRow{"runtime.workspace", "cuBLAS workspace", "runtime", "torch 2.15 aten/src/ATen/cuda/CublasHandlePool.cpp"},
     ItemRow{"runtime.context", "CUDA context and loaded kernels", "runtime",
             "measured on A100, RTX 6000 Ada and RTX 3090 with lazy loading: ml-engineering training/performance; unsloth-zoo#1053; InvokeAI#9413"},
+    ItemRow{"runtime.communicator", "NCCL communicator", "runtime",
+            "ai-dynamo/aiconfigurator systems yaml (nccl_mem); ml-engineering training/performance torch-dist-mem-usage"},
     ItemRow{"other", "other", "other", "trace"},
 };
 

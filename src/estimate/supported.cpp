@@ -51,10 +51,10 @@ constexpr std::array kLimits{
           "sft, pretrain"},
     Limit{"method",
           [](const Plan& p) {
-            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora}),
+            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),
                           word_of(kMethodWords, p.method));
           },
-          "full, freeze, lora, qlora"},
+          "full, freeze, lora, qlora, dora"},
     Limit{"weights",
           [](const Plan& p) {
             return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16,
@@ -88,8 +88,11 @@ constexpr std::array kLimits{
             return unless(p.implementation == Implementation::hf, word_of(kImplementationWords, p.implementation));
           },
           "hf"},
-    Limit{"engine", [](const Plan& p) { return unless(p.engine == Engine::torch, word_of(kEngineWords, p.engine)); },
-          "torch"},
+    Limit{"engine",
+          [](const Plan& p) {
+            return unless(is_one_of(p.engine, {Engine::torch, Engine::ddp}), word_of(kEngineWords, p.engine));
+          },
+          "torch, ddp"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},
     Limit{"padding_free", [](const Plan& p) { return unless(!p.padding_free, "true"); }, "false"},

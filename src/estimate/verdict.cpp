@@ -24,10 +24,16 @@ std::string gib(std::int64_t bytes) {
   return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
 }
 
+// What a process holds of its card outside of the caching allocator.
+Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan) {
+  const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(hardware);
+  return {checked_add(*context.low, *communicator.low), checked_add(*context.likely, *communicator.likely), checked_add(*context.high, *communicator.high)};
+}
+
 class Judgement {
  public:
   Judgement(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware)
-      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), context_(context_bytes(hardware, plan)) {
+      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), beside_(beside_allocator(hardware, plan)) {
     if (const auto usable = hardware.usable()) capacity_ = usable->count();
   }
 
@@ -43,7 +49,7 @@ class Judgement {
     unlimited_ = run(std::nullopt);
     ReplayResult shown = unlimited_;
     if (capacity_) {
-      const ReplayResult on_card = run_beside(*context_.likely);
+      const ReplayResult on_card = run_beside(*beside_.likely);
       survives_ = on_card.survives;
       if (survives_) shown = on_card;
     }
@@ -78,7 +84,7 @@ class Judgement {
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
     totals.reserved = Range::exact(shown.reserved);
-    totals.device = {checked_add(shown.reserved, *context_.low), checked_add(shown.reserved, *context_.likely), checked_add(shown.reserved, *context_.high)};
+    totals.device = {checked_add(shown.reserved, *beside_.low), checked_add(shown.reserved, *beside_.likely), checked_add(shown.reserved, *beside_.high)};
     totals.host = host_total();
     totals.nvme = Range::exact(0);
     report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
@@ -97,7 +103,7 @@ class Judgement {
     verdict.headroom = checked_sub(*capacity_, *report_.totals.device.likely);
     if (!survives_) verdict.answer = Answer::does_not_fit;
     else if (report_.at_least) verdict.answer = Answer::unknown;
-    else verdict.answer = run_beside(*context_.high).survives ? Answer::fits : Answer::tight;
+    else verdict.answer = run_beside(*beside_.high).survives ? Answer::fits : Answer::tight;
     verdict.because = reason(verdict);
   }
 
@@ -115,7 +121,7 @@ class Judgement {
   const Simulation& job_;
   const Bill& bill_;
   AllocatorSettings settings_;
-  Range context_;
+  Range beside_;
   std::optional<std::int64_t> capacity_;
   FlatTrace flat_;
   ReplayResult unlimited_;
