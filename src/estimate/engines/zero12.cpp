@@ -33,11 +33,14 @@ class Zero12 : public EngineRun {
     move_to_bucket(parameter);
   }
 
+  void before_backward() override { allocate_buckets(); }
+
   void after_backward() override {
     if (plan_.sharding.zero == 1 && !overlaps_)
-      for (Parameter* parameter : backward_order()) move_to_bucket(*parameter);
+      for (Parameter* parameter : order_) move_to_bucket(*parameter);
     reduce();
     buckets_.clear();
+    for (Parameter* parameter : order_) parameter->gradient.drop();
   }
 
   // unscale, norm in fp64, flatten in 16 bits, cast to fp32.
@@ -46,7 +49,7 @@ class Zero12 : public EngineRun {
     Tensor flat = r_.empty({Size(part_), Size(1)}, type_, "flat gradient partition", gradient_item_);
     partition_.gradient = r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 gradient partition", gradient_item_);
     flat.drop();
-    own_.clear();
+    own_.drop();
   }
 
   [[nodiscard]] bool clips() const override { return true; }
@@ -72,10 +75,9 @@ class Zero12 : public EngineRun {
     for (const auto& [parameter, slice] : slices_) {
       const std::int64_t begin = std::max(slice.begin, rank_ * part_), end = std::min(slice.begin + slice.elements, (rank_ + 1) * part_);
       largest_own_slice_ = std::max(largest_own_slice_, end - begin);
+      if (end > begin) own_elements_ += slice.elements;
     }
   }
-
-  [[nodiscard]] std::vector<Parameter*> backward_order() const { return {order_.rbegin(), order_.rend()}; }
 
   [[nodiscard]] bool is_mine(const Slice& slice) const {
     return slice.begin < (rank_ + 1) * part_ && slice.begin + slice.elements > rank_ * part_;
@@ -92,19 +94,17 @@ class Zero12 : public EngineRun {
     const auto found = slices_.find(&parameter);
     if (found == slices_.end() || !parameter.gradient.defined()) return;
     if (filled_ + found->second.elements > bucket_elements_) reduce();
-    allocate_buckets();
     filled_ += found->second.elements;
     waiting_.push_back(&parameter);
     if (found->second.elements <= bucket_elements_ && !buckets_.empty()) parameter.gradient.drop();
   }
 
-  // Tensors of this rank's partition are kept whole; the others' gradients go.
+  // Tensors of this rank's partition move into one buffer for all of them, whole; under stage 2 the others' gradients go.
   void reduce() {
     for (Parameter* parameter : waiting_) {
-      const Slice& slice = slices_.at(parameter);
-      if (is_mine(slice) && own_.count(parameter) == 0)
-        own_[parameter] = r_.empty({Size(slice.elements), Size(1)}, type_, "reduced gradient", gradient_item_);
-      parameter->gradient.drop();
+      const bool mine = is_mine(slices_.at(parameter));
+      if (mine && !own_.defined()) own_ = r_.empty({Size(own_elements_), Size(1)}, type_, "gradients of this partition", gradient_item_);
+      if (mine || plan_.sharding.zero == 2) parameter->gradient.drop();
     }
     waiting_.clear();
     filled_ = 0;
@@ -116,12 +116,11 @@ class Zero12 : public EngineRun {
   bool overlaps_;
   ItemId buffer_item_, gradient_item_;
   DType type_ = DType::bf16;
-  std::int64_t part_ = 0, largest_own_slice_ = 0, filled_ = 0;
+  std::int64_t part_ = 0, largest_own_slice_ = 0, own_elements_ = 0, filled_ = 0;
   std::map<Parameter*, Slice> slices_;
   std::vector<Parameter*> order_, waiting_;
   std::vector<Tensor> buckets_;
-  std::map<Parameter*, Tensor> own_;  // reduced gradients of this rank's partition
-  Tensor flat_;
+  Tensor flat_, own_;                 // own_: reduced gradients of every tensor that overlaps this rank's partition
   Parameter partition_;
 };
 
