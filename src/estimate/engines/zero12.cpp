@@ -33,8 +33,6 @@ class Zero12 : public EngineRun {
     move_to_bucket(parameter);
   }
 
-  void before_backward() override { allocate_buckets(); }
-
   void after_backward() override {
     if (plan_.sharding.zero == 1 && !overlaps_)
       for (Parameter* parameter : order_) move_to_bucket(*parameter);
@@ -94,6 +92,7 @@ class Zero12 : public EngineRun {
     const auto found = slices_.find(&parameter);
     if (found == slices_.end() || !parameter.gradient.defined()) return;
     if (filled_ + found->second.elements > bucket_elements_) reduce();
+    allocate_buckets();
     filled_ += found->second.elements;
     waiting_.push_back(&parameter);
     if (found->second.elements <= bucket_elements_ && !buckets_.empty()) parameter.gradient.drop();
