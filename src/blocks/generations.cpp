@@ -21,7 +21,9 @@ bool plan_is_before(const TrainingPlan& plan, const char* program, int major, in
 
 }  // namespace
 
-bool is_before(const std::string& version, int major, int minor) { return release_of(version) < std::pair(major, minor); }
+bool is_before(const std::string& version, int major, int minor) {
+  return release_of(version) < std::pair(major, minor);
+}
 
 Generations generations(const TrainingPlan& plan) {
   Generations result;
@@ -29,7 +31,6 @@ Generations generations(const TrainingPlan& plan) {
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);
   result.keeps_matmul_workspaces = plan_is_before(plan, "torch", 2, 15) && !result.matmul_workspaces_outside;
-  result.keeps_quantized_inputs = plan_is_before(plan, "bitsandbytes", 0, 43);
   return result;
 }
 

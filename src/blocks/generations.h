@@ -5,8 +5,7 @@
 
 namespace membill {
 
-// A release that plan.software does not name is the one that block programs are written from: torch 2.15, transformers 5.24,
-// bitsandbytes 0.50.
+// A release that plan.software does not name is the one that block programs are written from: torch 2.15, transformers 5.24.
 struct Generations {
   // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
   // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
@@ -17,8 +16,6 @@ struct Generations {
   // for each product (pytorch/pytorch#194311). Before 2.0 cuBLAS takes it outside of the caching allocator.
   bool keeps_matmul_workspaces = false;
   bool matmul_workspaces_outside = false;
-  // bitsandbytes before 0.43: a 4-bit product keeps its input until the graph is gone, also after its backward.
-  bool keeps_quantized_inputs = false;
 };
 
 [[nodiscard]] Generations generations(const TrainingPlan& plan);

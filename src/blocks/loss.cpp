@@ -16,7 +16,8 @@ Tensor nll_loss(Forward& f, const Tensor& log_probabilities, const Tensor& targe
   if (!node) return loss;
   Tensor kept_weight = r.saved(total_weight);
   r.record({&loss}, {r.edge(log_probabilities)},
-           [kept, kept_targets, kept_weight, shape = log_probabilities.shape(), type = log_probabilities.dtype()](Recorder& rec, Gradients&) {
+           [kept, kept_targets, kept_weight, shape = log_probabilities.shape(), type = log_probabilities.dtype()](
+               Recorder& rec, Gradients&) {
              return Gradients{rec.empty(shape, type, "gradient of the log-probabilities")};
            });
   return loss;

@@ -34,7 +34,7 @@ class AdapterBuilder {
     for (const auto& module : modules.all()) {
       const AdaptedModule* matched = find_match(*module, section, kind);
       if (matched != nullptr && matched->module != ModuleKind::parameter) add_adapter(*module, *matched, unit);
-      if (is_saved(module->name)) add_copy(*module, unit);
+      if (is_saved(module->name) && module->saved_copy == nullptr) add_copy(*module, unit);
     }
   }
 

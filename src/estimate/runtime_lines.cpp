@@ -10,10 +10,12 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kMoreKernels = 450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
+constexpr std::int64_t kMoreKernels =
+    450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
 
 constexpr std::array kReadings = {
-    ContextReading{"a100-80gb", true, 481, "torch 2.1.1, CUDA 12.1", "stas00/ml-engineering training/performance/README.md"},
+    ContextReading{"a100-80gb", true, 481, "torch 2.1.1, CUDA 12.1",
+                   "stas00/ml-engineering training/performance/README.md"},
     ContextReading{"rtx-6000-ada", true, 426, "torch 2.10, CUDA 13.0", "unslothai/unsloth-zoo#1053"},
     ContextReading{"rtx-3090", true, 256, "torch 2.7.1, CUDA 12.8", "invoke-ai/InvokeAI#9413"},
     ContextReading{"rtx-pro-6000", true, 555, "llama.cpp", "ggml-org/llama.cpp#23604"},
@@ -70,7 +72,8 @@ std::int64_t mib(std::int64_t count) { return count << 20; }
 std::span<const ContextReading> context_readings() { return kReadings; }
 
 Range context_bytes(const Hardware& hardware, const TrainingPlan& plan) {
-  if (hardware.gpu && !hardware.gpu->vendor.empty() && hardware.gpu->vendor != "NVIDIA") return other_vendor(hardware.gpu->vendor);
+  if (hardware.gpu && !hardware.gpu->vendor.empty() && hardware.gpu->vendor != "NVIDIA")
+    return other_vendor(hardware.gpu->vendor);
   const bool lazy = loads_lazily(plan);
   const Readings found = readings_of(hardware, lazy);
   const std::int64_t likely = found.own.value_or(found.middle);

@@ -12,8 +12,8 @@ namespace membill {
 
 // A reading of the memory that a process holds outside of the allocator: context and the kernels loaded so far.
 struct ContextReading {
-  std::string_view card;      // preset; empty: not named in the source
-  bool lazy = true;           // kernels are loaded when first used (PyTorch built for CUDA 11.7 or later)
+  std::string_view card;  // preset; empty: not named in the source
+  bool lazy = true;       // kernels are loaded when first used (PyTorch built for CUDA 11.7 or later)
   std::int64_t mib = 0;
   std::string_view software, source;
 };

@@ -16,8 +16,7 @@ namespace {
 std::vector<Figure> read_figures(const Value& list) {
   std::vector<Figure> figures;
   for (const Value& item : list.items())
-    figures.push_back(
-        {item.find("kind")->as_string(), item.find("phase")->as_string(), item.find("bytes")->as_int()});
+    figures.push_back({item.find("kind")->as_string(), item.find("phase")->as_string(), item.find("bytes")->as_int()});
   return figures;
 }
 
@@ -25,12 +24,6 @@ std::string method_of(const RowJob& job, const Value& row) {
   if (row.find("job") == nullptr) return "none";
   const std::string method = text_or(*row.find("job"), "method", "full");
   return weight_format(job.plan.weights).quantized ? "q" + method : method;
-}
-
-// The logits that a loop keeps: in fp32 where the model's own forward turned them.
-std::int64_t kept_logits(const RowJob& job) {
-  const std::int64_t logits = job.plan.batch * job.plan.seq * job.model.vocab;
-  return job.plan.keep_outputs ? 4 * logits : 0;
 }
 
 PublishedEstimate exactly(std::int64_t bytes) { return {bytes, bytes, bytes}; }
@@ -58,8 +51,7 @@ std::vector<PublishedRow> read_published_rows(const std::string& path) {
   return rows;
 }
 
-PublishedRun::PublishedRun(const PublishedRow& row)
-    : report_(estimate(row.job.model, row.job.plan, row.job.hardware)), logits_(kept_logits(row.job)) {
+PublishedRun::PublishedRun(const PublishedRow& row) : report_(estimate(row.job.model, row.job.plan, row.job.hardware)) {
   const Simulation job = simulate(row.job.model, row.job.plan, row.job.hardware);
   const std::vector<std::int64_t> bytes = job.trace.evaluate(job.symbols);
   loaded_ = fold_peak(job.trace, bytes).built;
@@ -74,7 +66,9 @@ std::optional<std::int64_t> PublishedRun::allocated_after(const std::string& pha
     if (phase == "steady" && moment.name == "zero") return moment.end;
     if (phase == "after_step" && moment.name == "step") return moment.end;
     if (phase == "after_backward" && moment.name == "backward") return moment.end;
-    if (phase == "after_forward" && moment.name == "forward") return moment.end + logits_;
+    // These loops read their figure when the model has returned, before a loss: the outputs of the step before, still held then,
+    // stand for those of this one.
+    if (phase == "after_forward" && moment.name == "forward") return moment.end;
   }
   return std::nullopt;
 }

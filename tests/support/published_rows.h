@@ -13,15 +13,15 @@ namespace membill::accuracy {
 
 // One printed figure of a run.
 struct Figure {
-  std::string kind;        // allocated, reserved, device (nvidia-smi), unknown (the source does not say)
-  std::string phase;       // peak, steady, load, after_forward, after_backward, after_step, context
+  std::string kind;   // allocated, reserved, device (nvidia-smi), unknown (the source does not say)
+  std::string phase;  // peak, steady, load, after_forward, after_backward, after_step, context
   std::int64_t bytes = 0;
 };
 
 struct PublishedRow {
   std::string id, repository, method;
-  std::string cause;       // of a known miss: the software's version, the row's own code, the source's inputs
-  std::string not_a_job;   // why the run is none that membill describes; empty: `job` holds it
+  std::string cause;      // of a known miss: the software's version, the row's own code, the source's inputs
+  std::string not_a_job;  // why the run is none that membill describes; empty: `job` holds it
   RowJob job;
   std::vector<Figure> figures;
 };
@@ -49,9 +49,8 @@ class PublishedRun {
     std::int64_t end = 0;
   };
   Report report_;
-  std::int64_t loaded_ = 0;         // allocated when everything is built
-  std::int64_t logits_ = 0;         // bytes of the outputs that the loop keeps
-  std::vector<MomentEnd> ends_;     // allocated at each moment's end
+  std::int64_t loaded_ = 0;      // allocated when everything is built
+  std::vector<MomentEnd> ends_;  // allocated at each moment's end
 };
 
 }  // namespace membill::accuracy
