@@ -23,10 +23,10 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   Recorder& r = f.r;
   const Size rows = f.dims.N * call.dims.a;
   const Shape scores_shape{rows, f.dims.s};
-  const bool repeats = call.shape.heads != call.shape.kv_heads;
+  const bool repeats = call.shape.heads != call.shape.kv_heads, expands = repeats && call.shape.kv_heads == 1;
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
   Tensor left = batch_first(f, r.autocast_input(q), !call.query_contiguous);
-  Tensor right = batch_first(f, r.autocast_input(keys), !repeats && !call.query_contiguous);
+  Tensor right = batch_first(f, r.autocast_input(keys), expands || (!repeats && !call.query_contiguous));
   Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores"), "scaled scores");
   if (call.shape.logit_softcap) scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
@@ -35,7 +35,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);
-  right = batch_first(f, r.autocast_input(values), !repeats);
+  right = batch_first(f, r.autocast_input(values), !repeats || expands);
   Tensor output = r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output");
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
@@ -164,19 +164,23 @@ Tensor safe_softmax(Forward& f, const Tensor& scores) {
 
 // aten/native/transformers/attention.cpp _scaled_dot_product_attention_math: everything in fp32. The attention weights are a result,
 // too, in the type of the queries.
-Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, const Tensor& k16, const Tensor& v16) {
+Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16, Tensor v16) {
   Recorder& r = f.r;
   const DType type = r.autocast() ? *r.autocast() : q16.dtype();
   const Size rows = f.dims.N * call.dims.a;
   const bool repeats = !call.bare && call.shape.heads != call.shape.kv_heads;
+  if (call.mask.defined() && repeats) k16 = repeat_heads(f, call, k16, call.dims.d), v16 = repeat_heads(f, call, v16, call.dims.v);
   const Tensor given_mask = call.mask.defined() ? r.empty({f.dims.N, f.dims.s}, type, "additive mask") : Tensor();
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
   r.pause_autocast();
   const Tensor q = r.mul_scalar(q_wide, "scaled queries");
   const Tensor mask = given_mask.defined() ? given_mask : r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
-  const Tensor keys = repeats ? repeat_heads(f, call, k_wide, call.dims.d) : k_wide;
-  const Tensor values = repeats ? repeat_heads(f, call, v_wide, call.dims.v) : v_wide;
+  const auto interleave = [&](const Tensor& x) {
+    if (!repeats || call.mask.defined()) return x;
+    return r.contiguous_copy(x, {rows, x.width()}, "repeated key/value heads");
+  };
+  const Tensor keys = interleave(k_wide), values = interleave(v_wide);
   Tensor right = r.mul_scalar(keys, "scaled keys");
   Tensor left = batch_first(f, q, !call.query_contiguous);
   right = matmul_heads(f, call, right, !repeats && !call.query_contiguous);
