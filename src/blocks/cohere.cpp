@@ -24,11 +24,7 @@ Tensor CohereArchitecture::head(Forward& f, const Modules& outer, Tensor hidden)
 Tensor CohereArchitecture::norm(Forward& f, Module& module, Tensor x) const { return cohere_layer_norm(f, module, std::move(x)); }
 
 Heads CohereArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  const KindDims& dims = layer.dims;
-  const auto make = [&](const char* name, const Size& heads, const Size& width) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
-  };
-  Heads heads{make("self_attn.q_proj", dims.a, dims.d), make("self_attn.k_proj", dims.k, dims.d), make("self_attn.v_proj", dims.k, dims.v)};
+  Heads heads = project_plain(f, layer, hidden);
   if (!layer.kind.attention.qk_norm) return heads;
   heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
   heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);

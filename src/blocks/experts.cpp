@@ -44,6 +44,16 @@ Routing route(Forward& f, const LayerContext& layer, Module& router, const Route
   return routing;
 }
 
+Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden) {
+  Recorder& r = f.r;
+  Routing routing;
+  routing.logits = r.cast(r.linear(hidden, router.weight), DType::fp32);
+  auto [values, indices] = r.top_of_rows(routing.logits, layer.dims.top);
+  routing.weights = r.cast(r.softmax(values, std::nullopt), hidden.dtype());
+  routing.indices = std::move(indices);
+  return routing;
+}
+
 Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& prefix, const Tensor& hidden, const Routing& routing) {
   Recorder& r = f.r;
   const Size pairs = f.dims.N * layer.dims.top;

@@ -21,6 +21,8 @@ struct RouterShape {
   bool back = false;
 };
 [[nodiscard]] Routing route(Forward& f, const LayerContext& layer, Module& router, const RouterShape& shape, const Tensor& hidden);
+// granitemoe: the best logits first, a softmax over them.
+[[nodiscard]] Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden);
 
 // The fused experts called `prefix` ("mlp.experts."): rows as `hidden`.
 [[nodiscard]] Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& prefix, const Tensor& hidden,

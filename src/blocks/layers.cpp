@@ -47,14 +47,16 @@ RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type) {
   return tables;
 }
 
-Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+Tensor rotate_half(Forward& f, const Tensor& x) {
   Recorder& r = f.r;
   const Size half = r.symbols().ceil_div(x.width(), Size(2));
-  const auto rotate_half = [&](const Tensor& whole) {
-    const Tensor first = r.slice(whole, half), second = r.slice(whole, half);
-    return r.concatenate(r.neg(second), first, whole.shape());
-  };
-  return r.add(r.mul(x, cos, "rotated by cos"), r.mul(rotate_half(x), sin, "rotated by sin"), "rotated");
+  const Tensor first = r.slice(x, half), second = r.slice(x, half);
+  return r.concatenate(r.neg(second), first, x.shape());
+}
+
+Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  Recorder& r = f.r;
+  return r.add(r.mul(x, cos, "rotated by cos"), r.mul(rotate_half(f, x), sin, "rotated by sin"), "rotated");
 }
 
 Tensor activation(Forward& f, const std::string& name, Tensor x) {

@@ -23,6 +23,8 @@ struct RotaryTables {
   Tensor cos, sin;
 };
 [[nodiscard]] RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type);
+// One half of the columns negated, before or between the other: halves or neighbours, the same memory.
+[[nodiscard]] Tensor rotate_half(Forward& f, const Tensor& x);
 // x·cos + rotate_half(x)·sin. x: rows of heads, width the rotated dimension.
 [[nodiscard]] Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin);
 

@@ -1,5 +1,7 @@
 #include "blocks/llama.h"
 
+#include <algorithm>
+
 #include "blocks/attention.h"
 
 namespace membill {
@@ -36,6 +38,12 @@ bool needs_mask(const Forward& f, const LayerKind& kind) {
   return kind.attention.sliding_window && f.plan.seq >= *kind.attention.sliding_window;
 }
 
+const Size& rotary_columns(const Forward& f) {
+  const std::vector<KindDims>& kinds = f.dims.kinds.at(1);
+  const auto rotating = std::find_if(kinds.begin(), kinds.end(), [](const KindDims& kind) { return !kind.rotary.is_zero(); });
+  return rotating == kinds.end() ? kinds.at(0).rotary : rotating->rotary;
+}
+
 void make_masks(Forward& f, LayerInputs& inputs) {
   if (const LayerKind* kind = first_kind(f.model, false)) inputs.mask = make_mask(f, *kind);
   if (const LayerKind* kind = first_kind(f.model, true)) inputs.local_mask = make_mask(f, *kind);
@@ -45,7 +53,7 @@ LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor&
   LayerInputs inputs;
   inputs.position_ids = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
   make_masks(f, inputs);
-  RotaryTables tables = rotary_tables(f, f.dims.kinds.at(1).at(0).rotary, rotary_type(hidden.dtype()));
+  RotaryTables tables = rotary_tables(f, rotary_columns(f), rotary_type(hidden.dtype()));
   inputs.cos = std::move(tables.cos);
   inputs.sin = std::move(tables.sin);
   return inputs;
@@ -69,7 +77,33 @@ Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Te
   return heads;
 }
 
-void LlamaArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
+Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const KindDims& dims = layer.dims;
+  const auto make = [&](const char* name, const Size& heads, const Size& width) {
+    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
+  };
+  Heads heads;
+  heads.q = make("self_attn.q_proj", dims.a, dims.d);
+  heads.k = make("self_attn.k_proj", dims.k, dims.d);
+  heads.v = make("self_attn.v_proj", dims.k, dims.v);
+  return heads;
+}
+
+Heads LlamaArchitecture::project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const KindDims& dims = layer.dims;
+  const Modules& modules = layer.modules;
+  Heads heads;
+  heads.q = norm(f, modules.at("self_attn.q_norm"), apply_linear(f, modules.at("self_attn.q_proj"), hidden));
+  heads.k = norm(f, modules.at("self_attn.k_norm"), apply_linear(f, modules.at("self_attn.k_proj"), hidden));
+  heads.v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
+  heads.q = f.r.view(std::move(heads.q), {f.dims.N * dims.a, dims.d});
+  heads.k = f.r.view(std::move(heads.k), {f.dims.N * dims.k, dims.d});
+  heads.v = f.r.view(std::move(heads.v), {f.dims.N * dims.k, dims.v});
+  return heads;
+}
+
+void LlamaArchitecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {
+  if (layer.dims.rotary.is_zero()) return;
   Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
   heads.q = std::move(q);

@@ -32,6 +32,10 @@ class LlamaArchitecture : public Architecture {
   // The rotary tables' type when the residual stream has `stream`.
   [[nodiscard]] virtual DType rotary_type(DType stream) const { return stream; }
   [[nodiscard]] virtual Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  // The three projections without norms on q and k.
+  [[nodiscard]] Heads project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  // Norms over all heads of q and of k together.
+  [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;
   // `weights` receives the attention weights of an eager layer, which the caller holds.
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
@@ -40,6 +44,9 @@ class LlamaArchitecture : public Architecture {
   // What a block's output passes through before it is added to the residual stream.
   [[nodiscard]] virtual Tensor branch(Forward& f, const Tensor& output) const;
 };
+
+// Columns of the rotary tables: those of the first layer kind that rotates.
+[[nodiscard]] const Size& rotary_columns(const Forward& f);
 
 // Masks and rotary tables of a model without or with sliding layers, as create_causal_mask and create_sliding_window_causal_mask
 // make them: none where the kernel needs none.

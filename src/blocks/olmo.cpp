@@ -30,20 +30,19 @@ Olmo2Architecture::NormNames Olmo2Architecture::norm_names() const {
 Tensor Olmo2Architecture::norm(Forward& f, Module& module, Tensor x) const { return olmo2_rms_norm(f, module, std::move(x)); }
 
 Heads Olmo2Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  const KindDims& dims = layer.dims;
-  const Modules& modules = layer.modules;
-  Heads heads;
-  heads.q = norm(f, modules.at("self_attn.q_norm"), apply_linear(f, modules.at("self_attn.q_proj"), hidden));
-  heads.k = norm(f, modules.at("self_attn.k_norm"), apply_linear(f, modules.at("self_attn.k_proj"), hidden));
-  heads.v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
-  heads.q = f.r.view(std::move(heads.q), {f.dims.N * dims.a, dims.d});
-  heads.k = f.r.view(std::move(heads.k), {f.dims.N * dims.k, dims.d});
-  heads.v = f.r.view(std::move(heads.v), {f.dims.N * dims.k, dims.v});
-  return heads;
+  return project_with_whole_norms(f, layer, hidden);
 }
 
 void Olmo2Architecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
   rotate_by_wide_tables(f, inputs, heads);
+}
+
+LayerInputs Olmo3Architecture::prepare(Forward& f, const Modules&, const Tensor&) const {
+  return inputs_by_layer_type(f, DType::fp32);
+}
+
+void Olmo3Architecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {
+  rotate_by_wide_tables(f, tables_of(layer, inputs), heads);
 }
 
 }  // namespace membill

@@ -1,12 +1,43 @@
 #include "blocks/own_rotary.h"
 
+#include <algorithm>
+
 namespace membill {
 namespace {
 
 // x[..., :columns]: the tensor itself when that is all of it.
 Tensor leading(Recorder& r, const Tensor& x, const Size& columns) { return columns == x.width() ? x : r.slice(x, columns); }
 
+bool has_layers(const ModelSpec& model, bool sliding) {
+  const std::vector<LayerKind>& kinds = model.sections.at(1).kinds;
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [&](const LayerKind& kind) { return kind.attention.sliding_window.has_value() == sliding; });
+}
+
 }  // namespace
+
+LayerInputs inputs_by_layer_type(Forward& f, DType table_type) {
+  LayerInputs inputs;
+  inputs.position_ids = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
+  make_masks(f, inputs);
+  if (has_layers(f.model, false)) {
+    RotaryTables tables = rotary_tables(f, rotary_columns(f), table_type);
+    inputs.cos = std::move(tables.cos), inputs.sin = std::move(tables.sin);
+  }
+  if (has_layers(f.model, true)) {
+    RotaryTables tables = rotary_tables(f, rotary_columns(f), table_type);
+    inputs.local_cos = std::move(tables.cos), inputs.local_sin = std::move(tables.sin);
+  }
+  return inputs;
+}
+
+LayerInputs tables_of(const LayerContext& layer, const LayerInputs& inputs) {
+  LayerInputs own;
+  const bool local = layer.kind.attention.sliding_window.has_value();
+  own.cos = local ? inputs.local_cos : inputs.cos;
+  own.sin = local ? inputs.local_sin : inputs.sin;
+  return own;
+}
 
 void rotate_by_wide_tables(Forward& f, const LayerInputs& inputs, Heads& heads) {
   const Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
@@ -35,6 +66,20 @@ void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads) {
   heads.q = std::move(q);
   heads.k = std::move(k);
   heads.contiguous = true;
+}
+
+void rotate_neighbours_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  Recorder& r = f.r;
+  const Tensor cos = r.empty(inputs.cos.shape(), inputs.cos.dtype(), "cos, each column twice");
+  const Tensor sin = r.empty(inputs.sin.shape(), inputs.sin.dtype(), "sin, each column twice");
+  const auto rotated = [&](const Tensor& x) {
+    const Tensor by_cos = r.mul(r.cast(x, DType::fp32), cos, "rotated by cos");
+    return r.add(by_cos, r.mul(r.cast(rotate_half(f, x), DType::fp32), sin, "rotated by sin"), "rotated");
+  };
+  const Tensor q = rotated(heads.q), k = rotated(heads.k);
+  Tensor q_back = r.cast(q, heads.q.dtype()), k_back = r.cast(k, heads.k.dtype());
+  heads.q = std::move(q_back);
+  heads.k = std::move(k_back);
 }
 
 void rotate_neighbours(Forward& f, const LayerInputs& inputs, Heads& heads) {

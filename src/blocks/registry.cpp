@@ -13,6 +13,7 @@
 #include "blocks/granite.h"
 #include "blocks/liger.h"
 #include "blocks/llama.h"
+#include "blocks/llama_variants.h"
 #include "blocks/moe.h"
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
@@ -34,7 +35,15 @@ const Phi3Architecture kPhi3;
 const GlmArchitecture kGlm;
 const Glm4Architecture kGlm4;
 const MixtralArchitecture kMixtral;
-const MixtralArchitecture kQwen3Moe({.explicit_type = true, .normalise = false, .back = true});
+constexpr RouterShape kQwenRouter{.explicit_type = true, .normalise = false, .back = true};
+const MixtralArchitecture kQwen3Moe(kQwenRouter);
+const Qwen2MoeArchitecture kQwen2Moe(kQwenRouter);
+const OlmoeArchitecture kOlmoe(kQwenRouter);
+const GraniteMoeArchitecture kGraniteMoe;
+const Olmo3Architecture kOlmo3;
+const SeedOssArchitecture kSeedOss;
+const Exaone4Architecture kExaone4;
+const Ernie45Architecture kErnie45;
 const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
 const OptArchitecture kOpt;
@@ -62,6 +71,8 @@ const std::array kPrograms = {
     Row{"bloom", &kBloom},
     Row{"cohere", &kCohere},
     Row{"cohere2", &kCohere2},
+    Row{"ernie4_5", &kErnie45},
+    Row{"exaone4", &kExaone4},
     Row{"falcon", &kFalcon},
     Row{"gemma", &kGemma},
     Row{"gemma2", &kGemma2},
@@ -72,17 +83,23 @@ const std::array kPrograms = {
     Row{"gpt2", &kGpt2},
     Row{"gpt_neox", &kGptNeox},
     Row{"granite", &kGranite},
+    Row{"granitemoe", &kGraniteMoe},
     Row{"llama", &kLlama},
     Row{"mistral", &kLlama},
     Row{"mixtral", &kMixtral},
     Row{"olmo", &kOlmo},
     Row{"olmo2", &kOlmo2},
+    Row{"olmo3", &kOlmo3},
+    Row{"olmoe", &kOlmoe},
     Row{"opt", &kOpt},
     Row{"phi", &kPhi},
     Row{"phi3", &kPhi3},
     Row{"qwen2", &kLlama},
+    Row{"qwen2_moe", &kQwen2Moe},
     Row{"qwen3", &kLlama},
     Row{"qwen3_moe", &kQwen3Moe},
+    Row{"seed_oss", &kSeedOss},
+    Row{"smollm3", &kLlama},
     Row{"stablelm", &kStableLm},
     Row{"starcoder2", &kStarcoder2},
 };

@@ -1,0 +1,27 @@
+// Small departures from llama's block: seed_oss, exaone4, ernie4_5.
+#pragma once
+
+#include "blocks/llama.h"
+
+namespace membill {
+
+// Dropout behind the MLP.
+class SeedOssArchitecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// Norms follow the blocks; those on q and k wait for all three projections; full layers may have no positions.
+class Exaone4Architecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] NormNames norm_names() const override;
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+class Ernie45Architecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] DType rotary_type(DType) const override { return DType::fp32; }
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+}  // namespace membill
