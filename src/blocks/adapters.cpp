@@ -30,6 +30,7 @@ Tensor dora_output(Forward& f, Module& module, const Tensor& x, Tensor base_resu
   const Tensor scale = r.mul(adapter.magnitude->value, norm, "magnitude over norm");
   const Tensor row_scale = r.view(scale, {Size(1), module.weight.value.rows()});
   const Tensor lora_result = r.linear(r.linear(x, adapter.down), adapter.up);
+  if (base_result.defined() && module.bias != nullptr) base_result = r.add(std::move(base_result), module.bias->value, "base result less bias");
   if (!base_result.defined()) {
     Parameter copy;
     copy.value = weight;

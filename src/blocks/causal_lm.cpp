@@ -15,7 +15,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
       hidden = r.checkpoint(hidden, f.plan.checkpointing.reentrant, [&f, &architecture, context, inputs](Tensor x) {
         const ItemScope scope(f.r, f.items.block);
         return architecture.layer(f, context, std::move(x), inputs);
-      });
+      }, &f.second_output);
     } else {
       const ItemScope scope(r, f.items.block);
       hidden = architecture.layer(f, context, hidden, inputs);

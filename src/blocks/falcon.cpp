@@ -10,6 +10,17 @@ struct Heads {
   Tensor q, k, v;
 };
 
+// FalconLinear: input @ weight.T.
+Tensor falcon_linear(Forward& f, Module& module, const Tensor& x) {
+  module.weight.seen_as_view = true;
+  return apply_linear(f, module, x);
+}
+
+Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& x) {
+  Tensor hidden = activation(f, layer.kind.mlp.activation, falcon_linear(f, layer.modules.at("mlp.dense_h_to_4h"), x));
+  return falcon_linear(f, layer.modules.at("mlp.dense_4h_to_h"), hidden);
+}
+
 bool grouped(const LayerContext& layer) {
   const AttentionShape& shape = layer.kind.attention;
   return layer.modules.find("ln_attn") != nullptr || (shape.kv_heads > 1 && shape.kv_heads < shape.heads);
@@ -72,7 +83,7 @@ Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads
 }
 
 Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& scores) {
-  const Tensor fused = apply_linear(f, layer.modules.at("self_attention.query_key_value"), hidden);
+  const Tensor fused = falcon_linear(f, layer.modules.at("self_attention.query_key_value"), hidden);
   Heads heads = split_heads(f, layer, fused);
   Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
@@ -89,7 +100,7 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
     call.bare = true;
     output = run_attention(f, call, heads.q, heads.k, heads.v);
   }
-  return apply_linear(f, layer.modules.at("self_attention.dense"), output);
+  return falcon_linear(f, layer.modules.at("self_attention.dense"), output);
 }
 
 }  // namespace
@@ -116,7 +127,7 @@ Tensor FalconArchitecture::layer(Forward& f, const LayerContext& layer, Tensor h
   } else if (attention_norm == nullptr) {
     mlp_input = normed;
   }
-  Tensor forwarded = plain_mlp(f, modules, {"mlp.dense_h_to_4h", "mlp.dense_4h_to_h", layer.kind.mlp.activation}, mlp_input);
+  Tensor forwarded = mlp(f, layer, mlp_input);
   if (after_attention == nullptr) forwarded = r.add_in_place(std::move(forwarded), attended);
   const ItemScope scope(r, f.items.boundary);
   const Tensor dropped = r.dropout(forwarded, f.hidden_dropout);
