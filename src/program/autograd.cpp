@@ -58,7 +58,7 @@ class BackwardRun {
  public:
   explicit BackwardRun(Recorder& recorder) : recorder_(recorder), writer_(recorder.writer_) {}
 
-  void run(const Edge& root, Tensor gradient) {
+  void run(const Edge& root, Tensor gradient, const Edge& second = {}, Tensor second_gradient = {}) {
     if (root.leaf != nullptr) return recorder_.accumulate(*root.leaf, std::move(gradient));
     collect(root.node);
     std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
@@ -66,6 +66,7 @@ class BackwardRun {
     const bool grad_enabled = recorder_.grad_enabled_;
     recorder_.grad_enabled_ = false;
     deliver(root, std::move(gradient));
+    if (second.node != nullptr) deliver(second, std::move(second_gradient));
     for (std::shared_ptr<Node>& node : order_) {
       visit(outer, node->unit, node->layer);
       execute(*node);
@@ -139,7 +140,7 @@ class BackwardRun {
       sum = std::move(gradient);
       return;
     }
-    if (sum.sole_owner() && !sum.body().permuted_gradient) return;
+    if (sum.sole_owner() && !sum.body().summed_apart) return;
     sum = recorder_.empty(sum.shape(), sum.dtype(), "sum of gradients");
   }
 
@@ -161,6 +162,8 @@ void Recorder::backward(Tensor root) {
   BackwardRun(*this).run(edge(root), std::move(seed));
 }
 
-void Recorder::backward_from(const Tensor& root, Tensor gradient) { BackwardRun(*this).run(edge(root), std::move(gradient)); }
+void Recorder::backward_from(const Tensor& root, Tensor gradient, const Tensor& second, Tensor second_gradient) {
+  BackwardRun(*this).run(edge(root), std::move(gradient), edge(second), std::move(second_gradient));
+}
 
 }  // namespace membill

@@ -10,6 +10,10 @@ struct Recorder::CheckpointCall {
   std::optional<DType> autocast;
   std::int64_t saves = 0;      // tensors that autograd saves inside
   bool reentrant = false;
+  Tensor* second = nullptr;    // where the body leaves its second result
+  Shape second_shape;
+  DType second_type = DType::fp32;
+  bool has_second = false;
 };
 
 // The recomputation inside backward: with gradients, in the autocast state of the first forward. The non-reentrant kind stops at
@@ -33,7 +37,7 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   return output;
 }
 
-Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body) {
+Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body, Tensor* second) {
   if (!grad_enabled_) return body(std::move(input));
   auto call = std::make_shared<CheckpointCall>();
   call->body = body;
@@ -51,18 +55,31 @@ Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Te
     saving_ = Saving::keep;
     call->saves = saves_;
   }
+  call->second = second;
+  call->has_second = second != nullptr && second->defined();
+  if (call->has_second) {
+    call->second_shape = second->shape();
+    call->second_type = second->dtype();
+  }
   const bool trains = reentrant ? input.requires_grad() : output.requires_grad();
   if (!trains) return output;
   output = detach(output);
   record({&output}, {edge(input)}, [call, kept = input](Recorder& recorder, Gradients& gradients) {
     Parameter leaf;
+    // torch.autograd.Function makes zeros of a missing gradient.
+    const Tensor zeros = call->reentrant && call->has_second
+                             ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
+                             : Tensor();
     Tensor again = recorder.detach(kept);
     again.body().requires_grad = kept.requires_grad();
     again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
     const ItemPair backward_items = recorder.items();
     const Tensor recomputed = recorder.run_checkpoint_again(*call, again);
     recorder.set_items(backward_items);
-    recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]));
+    Tensor other;
+    if (call->has_second) other = std::move(*call->second);
+    if (!call->reentrant) other.drop();
+    recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
     return Gradients{std::move(leaf.gradient)};
   });
   return output;

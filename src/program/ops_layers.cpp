@@ -30,12 +30,13 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
            Gradients result(3);
            const auto make_input_gradient = [&] {
              result[0] = r.empty(shape, type, "input gradient");
+             result[0].body().summed_apart = true;
              r.use_matmul_workspace();
            };
            if (to_input && input_first) make_input_gradient();
            if (to_weight) {
              result[1] = r.empty(width, type, "weight gradient", weight_item);
-             result[1].body().permuted_gradient = permuted;
+             result[1].body().summed_apart = permuted;
              r.use_matmul_workspace();
            }
            if (to_input && !input_first) make_input_gradient();

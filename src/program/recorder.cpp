@@ -75,7 +75,7 @@ Tensor Recorder::autocast_fp32(Tensor x) {
 
 Tensor Recorder::working_copy(Parameter& weight, DType type) {
   if (!autocast_ || weight.value.dtype() == type) return weight.value;
-  const bool cached = weight.trainable && weight.value.dtype() == DType::fp32;
+  const bool cached = weight.trainable && !weight.seen_as_view && weight.value.dtype() == DType::fp32;
   if (cached)
     for (const CachedCopy& entry : copies_)
       if (entry.weight == &weight) return entry.copy;

@@ -80,8 +80,8 @@ class Recorder {
   [[nodiscard]] Tensor saved(const Tensor& x);
   // Runs backward from `root` (its gradient is a scalar that this allocates).
   void backward(Tensor root);
-  // Runs the sub-graph from `root` with the given gradient (inside a node, for checkpointing).
-  void backward_from(const Tensor& root, Tensor gradient);
+  // Runs the sub-graph from `root`, and from `second` where defined, with the given gradients (inside a node, for checkpointing).
+  void backward_from(const Tensor& root, Tensor gradient, const Tensor& second = {}, Tensor second_gradient = {});
   // Adds `gradient` to the parameter's .grad: stolen when there is none, else added in place.
   void accumulate(Parameter& parameter, Tensor gradient);
   // The layer of the present unit that code now belongs to, from 0.
@@ -94,8 +94,9 @@ class Recorder {
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
   void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
 
-  // torch.utils.checkpoint over `body` (one tensor in, one out). See checkpoint.cpp.
-  Tensor checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body);
+  // torch.utils.checkpoint over `body`: one tensor in, one out. Where the body leaves a second result in `second`, that is an output
+  // of the checkpoint, too. See checkpoint.cpp.
+  Tensor checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body, Tensor* second = nullptr);
 
   // --- element-wise and shape operators ------------------------------------------------------------------------------------
   Tensor cast(Tensor x, DType dtype);                  // Tensor.to(dtype)

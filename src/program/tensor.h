@@ -47,7 +47,7 @@ struct TensorBody {
   Shape shape;
   DType dtype = DType::fp32;
   bool requires_grad = false;
-  bool permuted_gradient = false;     // a transposed weight gradient: sums with it are made out of place
+  bool summed_apart = false;          // a transposed or viewed gradient: sums with it are made out of place
   std::shared_ptr<Node> node;         // grad_fn
   int output = 0;                     // which output of `node`
   Parameter* leaf = nullptr;          // gradient goes here
@@ -81,6 +81,7 @@ struct Parameter {
   bool trainable = false;
   std::optional<DType> gradient_dtype = {};  // of .grad, where it is not the parameter's own
   bool in_by_out = false;             // a Conv1D's matrix, stored in x out; a linear's is out x in
+  bool seen_as_view = false;          // operators get a view of it: autocast, which caches leaves only, casts it at each use
   int unit = TraceWriter::kNoUnit;
   const char* label = "";
   Size leading;                       // length of its first axis, the one that FSDP and ZeRO's rows are cut along
