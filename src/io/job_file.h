@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "io/importers/key_table.h"
 #include "io/preset_files.h"
 #include "membill/catalog.h"
 #include "membill/problem.h"
@@ -31,6 +33,11 @@ struct JobFile {
   std::optional<GenericModel> generic;  // model: {params: 7e9, hidden: 4096, ...}
   HardwareRequest hardware;
   Value plan = Value::make_map();  // all other keys: for read_plan
+  // Of a job that a framework's importer has read.
+  std::string format;                     // "llamafactory"; empty: membill's own
+  std::vector<KeyRecord> records;         // what became of each key
+  std::vector<std::string> assumptions;   // what was filled in where the job is silent
+  std::vector<std::string> warnings;      // what the job does that is not billed
 };
 
 // JSON when the first character is '{', else YAML.

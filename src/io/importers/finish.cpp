@@ -195,11 +195,12 @@ JobFile finish_draft(Draft& draft) {
   settle_precision(draft);
   if (model.known && !draft.context.model && draft.model && to_lower(model.argument) != to_lower(*draft.model) &&
       !is_there(model.argument)) {
-    draft.assume("model " + quoted(*draft.model) + " has the shapes of the preset " + model.argument);
+    draft.assume("model " + membill::quoted(*draft.model) + " has the shapes of the preset " + model.argument);
   }
   JobFile job;
   job.file = draft.file;
   if (draft.model) job.model = model.argument.empty() || draft.context.model ? *draft.model : model.argument;
+  if (!draft.model) job.config = std::move(draft.config);
   job.hardware.count = draft.processes;
   job.hardware.nodes = draft.nodes;
   job.plan = std::move(draft.plan);

@@ -67,6 +67,7 @@ struct Draft {
   Value plan = Value::make_map();                 // flat: dotted keys
   std::optional<std::string> model;               // as the framework spells it
   std::string model_key = "model";                // its key, for problems
+  std::optional<Value> config;                    // the model itself, where the job describes it: a Hugging Face config
   std::optional<std::int64_t> processes, nodes;
   // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
   std::string load_dtype = "auto";
