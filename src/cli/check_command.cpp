@@ -7,7 +7,9 @@
 namespace membill::cli {
 namespace {
 
-std::vector<ArgumentSpec> arguments() { return {{"JOBFILE", "a job file", true, {}}}; }
+std::vector<ArgumentSpec> arguments() {
+  return {{"JOBFILE", "a job file or a launch script; or, after --, the command that launches the job", false, {}, true}};
+}
 
 std::vector<OptionSpec> options() {
   std::vector<OptionSpec> all;
@@ -20,7 +22,12 @@ std::vector<OptionSpec> options() {
 }
 
 ExitCode run_check(const Arguments& arguments, Output& output) {
-  return estimate_job(arguments, {nullptr, arguments.positional(0), "brief"}, output);
+  const std::string* file = arguments.positional(0);
+  if (file == nullptr && arguments.command.empty())
+    throw InputError(Problem{kCommandLine, "JOBFILE", "is missing: a job file, a launch script, or -- and a command", ""});
+  if (file != nullptr && !arguments.command.empty())
+    throw InputError(Problem{kCommandLine, quoted(*file), "is a job beside the one after --", "leave out one of them"});
+  return estimate_job(arguments, {nullptr, file, "brief"}, output);
 }
 
 }  // namespace
@@ -30,7 +37,9 @@ Command check_command() {
           "Whether a job fits, on one line; the exit status says it too",
           arguments,
           options,
-          {"check job.yaml --gpu rtx-4090", "check job.yaml --gpu auto --strict && torchrun train.py"},
+          {"check job.yaml --gpu rtx-4090", "check run.sh --gpu a100-80gb",
+           "check --gpu h100-80gb -- torchrun --nproc_per_node 8 train.py --per_device_train_batch_size 2",
+           "check job.yaml --gpu auto --strict && torchrun train.py"},
           run_check};
 }
 

@@ -36,12 +36,14 @@ struct ArgumentSpec {
   std::string help;
   bool required = false;
   std::vector<std::string> words;  // the values there are, for completion; empty: free
+  bool or_command = false;         // "-- WORDS" may stand in its place: the words of another program's command line
 };
 
 // The words of one command line, told apart; values are as typed.
 class Arguments {
  public:
   std::vector<std::string> positionals;
+  std::vector<std::string> command;  // the words after "--", of a command whose argument allows them
 
   // Keeps `value` for `option`; a switch has the value "true" or "false".
   void add(const std::string& option, std::string value) { values_[option].push_back(std::move(value)); }

@@ -50,7 +50,10 @@ std::vector<std::string> input_notes(const Arguments& arguments, const io::JobFi
   std::vector<std::string> notes{
       note(from_job ? job.file : kCommandLine, "model", inputs.model.name + ", " + inputs.model.source),
       machine_note(arguments, job, inputs.hardware)};
+  if (!job.format.empty()) notes.push_back(note(job.file, "format", job.format));
   for (const PlanField& field : write_plan_fields(inputs.plan)) notes.push_back(plan_note(field, arguments, job));
+  for (const io::KeyRecord& record : job.records) notes.push_back(io::to_text(record));
+  for (const std::string& text : job.assumptions) notes.push_back(note(job.file, "assumed", text));
   return notes;
 }
 

@@ -7,6 +7,7 @@
 #include "cli/machine.h"
 #include "cli/model_options.h"
 #include "cli/plan_options.h"
+#include "io/importers/importer.h"
 #include "io/job_file.h"
 #include "membill/catalog.h"
 #include "membill/estimate.h"
@@ -43,10 +44,45 @@ void collect(Problems& problems, const Read& read) {
   }
 }
 
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const io::Importer& importer : io::importers()) names.emplace_back(importer.name);
+  names.insert(names.end(), {"script", "membill"});
+  return names;
+}
+
+io::JobFile read_job(const Arguments& arguments, const std::string* model, const std::string* job_path,
+                     const io::DataDirs& dirs, Problems& problems) {
+  io::ImportContext context;
+  context.dirs = dirs;
+  if (model != nullptr) context.model = *model;
+  if (const std::string* format = arguments.value("--as")) context.format = *format;
+  std::string why;
+  std::int64_t gpus = 0;
+  const std::string* count = arguments.value("--gpus");  // a wrong one is read_machine's to refuse
+  if (count != nullptr && parse_count(*count, gpus, why) && gpus > 0) context.gpus = gpus;
+  return job_path != nullptr ? io::import_job(*job_path, context, problems)
+                             : io::import_command(arguments.command, context, problems);
+}
+
+// What the importer filled in or left out belongs into the report.
+void add_remarks(const io::JobFile& job, Inputs& inputs) {
+  for (const std::string& text : job.assumptions) inputs.hardware.assumptions.push_back(job.file + ": " + text);
+  for (const std::string& text : job.warnings) inputs.model.warnings.push_back(job.file + ": " + text);
+  std::string unknown;
+  for (const io::KeyRecord& record : job.records) {
+    if (record.state == io::KeyState::unknown && !record.note.empty())
+      unknown += (unknown.empty() ? "" : ", ") + record.key + " (nearest: " + record.note + ")";
+  }
+  if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
+}
+
 }  // namespace
 
 std::vector<OptionSpec> input_options() {
-  std::vector<OptionSpec> all{{"--job", Takes::value, "FILE", "a job file; options beside it win", "Job", {}}};
+  std::vector<OptionSpec> all{
+      {"--job", Takes::value, "FILE", "a job file of any format, or a launch script; options beside it win", "Job", {}},
+      {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job", format_names()}};
   for (std::vector<OptionSpec> more : {machine_options(), model_options(), plan_options()}) {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
@@ -59,15 +95,17 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   io::DataDirs dirs;
   io::JobFile job;
   collect(problems, [&] { dirs = data_dirs(arguments); });
-  if (job_path != nullptr) collect(problems, [&] { job = io::read_job_file(*job_path, problems); });
+  if (job_path != nullptr || !arguments.command.empty())
+    collect(problems, [&] { job = read_job(arguments, model, job_path, dirs, problems); });
   read_plan(job.plan, job.file, inputs.plan, problems);
   apply_plan_options(arguments, inputs.plan, problems);
   collect(problems, [&] { inputs.hardware = read_machine(arguments, job, inputs.plan, dirs, problems); });
-  const bool job_is_readable = job_path == nullptr || !job.file.empty();
+  const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, dirs, problems); });
   }
   problems.throw_if_any();
+  add_remarks(job, inputs);
   for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
     problems.add(placed(std::move(problem), arguments, job.file));
   }

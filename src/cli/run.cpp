@@ -37,6 +37,16 @@ bool asks_for_help(std::span<const std::string> words) {
   return std::any_of(words.begin(), end, is_help);
 }
 
+bool takes_command(const Command& command) {
+  const std::vector<ArgumentSpec> specs = command.arguments();
+  return std::any_of(specs.begin(), specs.end(), [](const ArgumentSpec& spec) { return spec.or_command; });
+}
+
+// How many words stand before a "--".
+std::size_t own_words(std::span<const std::string> words) {
+  return static_cast<std::size_t>(std::find(words.begin(), words.end(), "--") - words.begin());
+}
+
 // Ends a run whose words have problems: what could be read of them is tried too, so that all problems are told at once.
 [[noreturn]] void refuse_all(const Command& command, const Arguments& arguments, Problems problems) {
   const std::vector<ArgumentSpec> specs = command.arguments();
@@ -63,7 +73,9 @@ ExitCode run_command(std::span<const std::string> words, Output& output) {
     return ExitCode::computed;
   }
   Problems problems;
-  const Arguments arguments = parse_arguments(command, rest, problems);
+  const std::size_t own = takes_command(command) ? own_words(rest) : rest.size();
+  Arguments arguments = parse_arguments(command, rest.first(own), problems);
+  if (own < rest.size()) arguments.command.assign(rest.begin() + static_cast<std::ptrdiff_t>(own) + 1, rest.end());
   if (!problems.empty()) refuse_all(command, arguments, problems);
   return command.run(arguments, output);
 }

@@ -84,8 +84,9 @@ void read_hardware(const Value& value, JobFile& job, Problems& problems) {
 
 // The word that a mistyped top-level key means: "model" or "hardware"; empty when it may be a key of the plan.
 std::string_view mistyped(const std::string& key) {
+  const std::string prefix = key + ".";
   for (const PlanFieldRow& row : plan_fields()) {
-    if (row.key == key || row.key.starts_with(key + ".")) return {};
+    if (row.key == key || row.key.starts_with(prefix)) return {};
   }
   return nearest_word(key, {"model", "hardware"});
 }

@@ -1,0 +1,290 @@
+// axolotl's YAML (axolotl train).
+#include <algorithm>
+
+#include "base/text.h"
+#include "io/importers/accelerate.h"
+#include "io/importers/deepspeed.h"
+#include "io/importers/formats.h"
+#include "io/importers/fsdp.h"
+#include "io/importers/training_arguments.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"base_model", "", "model"},
+    {"adapter", "", "which adapters train; absent: all weights"},
+    {"load_in_8bit", "false", "8-bit base"},
+    {"load_in_4bit", "false", "4-bit base"},
+    {"lora_r", "", "rank of the adapters"},
+    {"lora_alpha", "", "scale of the adapters"},
+    {"lora_dropout", "0.0", "dropout before the adapters"},
+    {"lora_target_modules", "", "modules that get an adapter"},
+    {"lora_target_linear", "", "every linear gets an adapter"},
+    {"lora_modules_to_save", "", "modules that train whole"},
+    {"peft_use_dora", "false", "DoRA"},
+    {"unfrozen_parameters", "", "only these train"},
+    {"micro_batch_size", "1", "micro-batch"},
+    {"gradient_accumulation_steps", "1", "micro-batches of a step"},
+    {"batch_size", "", "micro-batch x accumulation (old spelling)"},
+    {"eval_batch_size", "", "batch of the evaluation; absent: the micro-batch"},
+    {"val_set_size", "0.0", "whether the job evaluates"},
+    {"test_datasets", "", "whether the job evaluates"},
+    {"eval_strategy", "", "whether the job evaluates"},
+    {"sequence_len", "512", "tokens of a sequence"},
+    {"sample_packing", "false", "several samples share a sequence"},
+    {"pad_to_sequence_len", "", "every row has sequence_len tokens; on with packing"},
+    {"batch_flattening", "", "samples are joined without padding"},
+    {"bf16", "auto", "bf16 weights under autocast; auto: where the card can"},
+    {"fp16", "", "fp16 autocast"},
+    {"bfloat16", "", "bf16 weights without autocast"},
+    {"float16", "", "fp16 weights without autocast"},
+    {"fp8", "", "fp8 linears"},
+    {"gradient_checkpointing", "false", "layers run their forward again in backward"},
+    {"gradient_checkpointing_kwargs.use_reentrant", "false", "reentrant checkpointing"},
+    {"activation_offloading", "false", "checkpoints live on the host"},
+    {"optimizer", "adamw_torch_fused", "optimizer"},
+    {"optim_args", "", "arguments of the optimizer"},
+    {"optim_target_modules", "", "linears that get low-rank states"},
+    {"max_grad_norm", "1.0", "gradients are clipped by norm"},
+    {"flash_attention", "", "flash attention"},
+    {"sdp_attention", "", "PyTorch's attention"},
+    {"xformers_attention", "", "xformers' attention"},
+    {"flex_attention", "", "flex attention"},
+    {"sage_attention", "", "sage attention"},
+    {"eager_attention", "", "attention with whole scores"},
+    {"attn_implementation", "", "attention kernel"},
+    {"plugins", "", "Liger, cut cross entropy"},
+    {"liger_fused_linear_cross_entropy", "", "logits are never whole"},
+    {"liger_rms_norm", "", "Liger's norms"},
+    {"liger_glu_activation", "", "Liger's MLP"},
+    {"liger_swiglu", "", "", "liger_glu_activation"},
+    {"cut_cross_entropy", "", "logits are never whole"},
+    {"chunked_cross_entropy", "", "the loss takes the logits in chunks"},
+    {"chunked_cross_entropy_num_chunks", "8", "chunks of it"},
+    {"deepspeed", "", "DeepSpeed's configuration"},
+    {"fsdp", "", "FSDP's strategy"},
+    {"fsdp_config", "", "FSDP's options"},
+    {"fsdp_version", "", "FSDP1 or FSDP2"},
+    {"tensor_parallel_size", "1", "tensor parallel degree"},
+    {"context_parallel_size", "1", "context parallel degree"},
+    {"sequence_parallel_degree", "", "", "context_parallel_size"},
+    {"dp_replicate_size", "1", "replicas"},
+    {"dp_shard_size", "", "cards of a shard group"},
+    {"torch_compile", "false", "torch.compile"},
+    {"rl", "", "which preference stage"},
+    {"rl_beta", "", "strength of the reference"},
+    {"dpo_beta", "", "", "rl_beta"},
+    {"reward_model", "false", "a reward model trains"},
+    {"process_reward_model", "false", "a process reward model trains"},
+    {"pretraining_dataset", "", "the job pre-trains"},
+    {"precompute_ref_log_probs", "false", "the reference runs before training"},
+    {"ddp_bucket_cap_mb", "", "MB of a reducer bucket"},
+    {"ddp_find_unused_parameters", "", "DDP looks for parameters without gradient"},
+    {"gptq", "false", "the base is stored by GPTQ"},
+    {"world_size", "", "cards in all"},
+    {"quantize_moe_experts", "false", "experts are stored in 4 or 8 bits too"},
+    {"layer_offloading", "false", "frozen layers live on the host"},
+};
+
+constexpr std::string_view kHarmless =
+    "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x mean_resizing_embeddings "
+    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* qat* quantization* dynamic_checkpoint* "
+    "center_rewards_coefficient num_labels dpo_* datasets* shuffle_* dataset_* skip_prepare_dataset num_dataset_shards_to_save "
+    "dataloader_* accelerator_config* remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map local_rank ddp "
+    "seed ddp_timeout ddp_broadcast_buffers do_causal_lm_eval eval_* do_bench_eval bench_* metric_for_best_model greater_is_better "
+    "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 freeze_mm_modules excess_length_strategy "
+    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling multipack_real_batches use_pose pose_* "
+    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* flash_optimum sdpa_varlen "
+    "fused_attn_kernel experts_implementation scaling_softmax* lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel "
+    "use_eaft eaft_* tiled_mlp* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes fsdp_final_state_dict_type "
+    "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps warmup_steps warmup_ratio "
+    "evals_per_epoch save_* saves_per_epoch logging_steps early_stopping_patience load_best_model_at_end use_tensorboard profiler_* "
+    "include_tokens_per_second include_tkps neftune_noise_alpha orpo_alpha simpo_gamma cpo_alpha kto_* max_memory gpu_memory_limit "
+    "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable total_num_tokens "
+    "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities env_capabilities "
+    "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device use_kernels "
+    "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token additional_special_tokens "
+    "loftq_* lora_model_dir lora_fan_in_fan_out lora_target_parameters lora_rank_pattern lora_alpha_pattern lora_on_cpu "
+    "peft_layers_to_transform peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* merge_* relora* "
+    "auto_find_batch_size train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path lr_* "
+    "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha evaluation_strategy "
+    "rpo_alpha s2_attention model_config* model_kwargs* model_type model_revision overrides_of_model_config* wandb_* mlflow_* comet_* "
+    "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe use_sonicmoe use_* dsv4_* val_* "
+    "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* debug lora_layers_to_transform";
+
+constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas";
+
+void read_stage(KeyReader& reader, Draft& draft) {
+  const std::string rl = to_lower(reader.text("rl").value_or(""));
+  std::string stage = reader.is_given("pretraining_dataset") ? "pretrain" : "sft";
+  if (reader.flag("reward_model") || reader.flag("process_reward_model")) stage = "reward";
+  if (rl == "dpo" || rl == "ipo") stage = "dpo";
+  if (rl == "orpo" || rl == "simpo" || rl == "kto") stage = rl;
+  if (rl == "grpo" || rl == "gdpo" || rl == "ebft" || rl == "ppo")
+    reader.problem("rl", rl + " trains on what it generates, which is not billed", "dpo, ipo, orpo, simpo or kto");
+  draft.set("stage", Value::of(stage));
+  if (rl == "ipo") draft.set("stage_args.loss_type", Value::of("ipo"));
+  if (const auto beta = rl.empty() ? std::nullopt : reader.real("rl_beta")) draft.set("beta", Value::of(*beta));
+  if (!rl.empty() && reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
+}
+
+void read_precision(KeyReader& reader, Draft& draft) {
+  const bool automatic = reader.text("bf16") == "auto";
+  draft.fp16 = reader.text("fp16") != "auto" && reader.flag("fp16");
+  draft.bf16 = automatic ? !draft.fp16 && !reader.flag("float16") : reader.text("bf16") == "full" || reader.flag("bf16");
+  draft.load_dtype = draft.bf16 || reader.flag("bfloat16") ? "bf16" : draft.fp16 || reader.flag("float16") ? "fp16" : "fp32";
+  if (reader.flag("bfloat16") && !reader.is_given("bf16")) draft.bf16 = false;
+  if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
+}
+
+void read_method(KeyReader& reader, Draft& draft) {
+  const std::string adapter = to_lower(reader.text("adapter").value_or(""));
+  const bool four = reader.flag("load_in_4bit") || adapter == "qlora", eight = reader.flag("load_in_8bit") && !four;
+  if (adapter == "lora" || adapter == "qlora") {
+    LoraArguments lora;
+    lora.rank = reader.count("lora_r", 1);
+    lora.alpha = reader.count("lora_alpha");
+    lora.dropout = reader.real("lora_dropout");
+    lora.targets = reader.flag("lora_target_linear") ? std::vector<std::string>{"all-linear"} : reader.texts("lora_target_modules");
+    lora.modules_to_save = reader.texts("lora_modules_to_save");
+    lora.dora = reader.flag("peft_use_dora");
+    set_lora(lora, draft);
+  } else if (!adapter.empty()) {
+    reader.problem("adapter", quoted(adapter) + " is not billed", "lora or qlora");
+  } else if (const std::vector<std::string> names = reader.texts("unfrozen_parameters"); !names.empty()) {
+    draft.set("method", Value::of("freeze"));
+    draft.set("freeze.trainable_layers", Value::of(0));
+    std::vector<Value> patterns;
+    for (const std::string& name : names) patterns.push_back(Value::of(name));
+    draft.set("freeze.trainable_modules", Value::make_list(std::move(patterns)));
+  } else {
+    draft.set("method", Value::of("full"));
+  }
+  if (four || eight) set_bits(four ? 4 : 8, "nf4", true, false, draft);
+  if (reader.flag("gptq")) {
+    draft.quantized = true;
+    draft.set("weights", Value::of("gptq-int4"));
+  }
+}
+
+void read_batch(KeyReader& reader, Draft& draft) {
+  const std::int64_t micro = reader.count("micro_batch_size", 1).value_or(1);
+  draft.set("batch", std::optional(micro));
+  draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));
+  if (const auto whole = reader.count("batch_size", 1); whole && !reader.is_given("gradient_accumulation_steps"))
+    draft.set("accumulate", std::optional(std::max<std::int64_t>(1, *whole / micro)));
+  draft.set("seq", reader.count("sequence_len", 1));
+  const bool packing = reader.flag("sample_packing");
+  draft.set("packing", Value::of(packing));
+  if (reader.text("batch_flattening") == "auto" || reader.flag("batch_flattening")) draft.set("padding_free", Value::of(true));
+  if (!packing && !reader.flag("pad_to_sequence_len")) set_padded(draft);
+  const bool evaluates = reader.real("val_set_size").value_or(0) > 0 || reader.is_given("test_datasets");
+  if (evaluates && reader.text("eval_strategy") != "no")
+    draft.set("evaluation.batch", std::optional(reader.count("eval_batch_size", 1).value_or(micro)));
+}
+
+void read_checkpointing(KeyReader& reader, Draft& draft) {
+  const std::string word = to_lower(reader.text("gradient_checkpointing").value_or("false"));
+  const bool offload = word.starts_with("offload") || word == "unsloth";
+  const std::string activations = to_lower(reader.text("activation_offloading").value_or("false"));
+  const bool on = offload || reader.flag("gradient_checkpointing");
+  draft.set("checkpointing", Value::of(on ? "full" : "none"));
+  if (!on) return;
+  draft.set("checkpointing.reentrant", Value::of(reader.flag("gradient_checkpointing_kwargs.use_reentrant")));
+  if (offload || (activations != "false" && activations != "none")) draft.set("checkpointing.offload", Value::of(true));
+}
+
+void read_attention(KeyReader& reader, Draft& draft) {
+  static constexpr std::pair<const char*, const char*> kSwitches[] = {
+      {"flash_attention", "flash_attention_2"}, {"sdp_attention", "sdpa"},      {"xformers_attention", "xformers"},
+      {"flex_attention", "flex_attention"},     {"sage_attention", "sage"},     {"eager_attention", "eager"}};
+  std::string name = reader.text("attn_implementation").value_or("sdpa");
+  for (const auto& [key, kernel] : kSwitches) {
+    if (reader.flag(key)) name = kernel;
+  }
+  set_attention(name, "attn_implementation", draft);
+}
+
+void read_loss(KeyReader& reader, Draft& draft) {
+  bool liger = false, cut = false;
+  for (const std::string& plugin : reader.texts("plugins")) {
+    liger = liger || plugin.ends_with("LigerPlugin");
+    cut = cut || plugin.ends_with("CutCrossEntropyPlugin");
+  }
+  if (liger && (reader.flag("liger_rms_norm") || reader.flag("liger_glu_activation")))
+    draft.set("implementation", Value::of("liger"));
+  cut = cut ? reader.maybe_flag("cut_cross_entropy").value_or(true) : reader.flag("cut_cross_entropy");
+  if (cut || (liger && reader.flag("liger_fused_linear_cross_entropy"))) return draft.set("loss", Value::of("fused"));
+  if (!reader.flag("chunked_cross_entropy")) return;
+  const std::int64_t chunks = reader.count("chunked_cross_entropy_num_chunks", 1).value_or(8);
+  const Value* batch = draft.plan.find("batch");
+  const Value* seq = draft.plan.find("seq");
+  if (batch == nullptr || seq == nullptr || batch->as_int() > 1'000'000 || seq->as_int() > 1'000'000'000) return;
+  const std::int64_t rows = std::max<std::int64_t>(1, batch->as_int() * seq->as_int() / chunks);
+  draft.set("loss", Value::of("chunked:" + std::to_string(rows)));
+}
+
+void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
+  if (const auto world = reader.count("world_size", 1)) draft.processes = world;
+  const Value* config = reader.given("fsdp_config");
+  if (const Value* deepspeed = reader.given("deepspeed"); deepspeed != nullptr && value_text(*deepspeed) != "false") {
+    read_deepspeed_argument(*deepspeed, "deepspeed", {draft.bf16, draft.fp16}, draft);
+  } else if (config != nullptr || reader.is_given("fsdp")) {
+    FsdpSurroundings around;
+    around.prefix = "fsdp_config.";
+    around.version = reader.count("fsdp_version", 1).value_or(1);
+    for (const std::string& word : reader.texts("fsdp")) {
+      if (to_lower(word) == "offload") around.offload = true;
+      if (word.find("shard") != std::string::npos) around.strategy = to_lower(word);
+    }
+    draft.fsdp_upcasts = true;
+    read_fsdp_part(config == nullptr ? Value::make_map() : *config, draft.file, around, draft);
+  }
+  if (source.launch.accelerate) read_accelerate_part(*source.launch.accelerate, source.launch.accelerate_file, draft);
+  for (const auto& [key, plan] : {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp")}) {
+    if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
+  }
+  const auto replicas = reader.count("dp_replicate_size", 1), shards = reader.count("dp_shard_size", 1);
+  if (replicas.value_or(1) > 1 && shards.value_or(1) > 1 && !plan_text(draft, "sharding.fsdp").empty()) {
+    draft.set("sharding.fsdp", Value::of("hybrid_shard"));
+    draft.set("sharding.shard_group", shards);
+  }
+  if (const auto bucket = reader.count("ddp_bucket_cap_mb", 1); bucket && plan_text(draft, "engine").empty())
+    draft.set("sharding.bucket_cap_mb", bucket);
+}
+
+int claim(const JobSource& source) {
+  if (!source.launch.program.empty() && source.launch.program.front() == "axolotl") return 100;
+  if (source.arguments || source.keys.find("base_model") == nullptr) return 0;
+  return count_keys(source.keys, "sequence_len micro_batch_size sample_packing adapter load_in_8bit load_in_4bit val_set_size datasets "
+                                 "dataset_prepared_path gradient_accumulation_steps lora_r") >= 2 ? 90 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  draft.model = reader.text("base_model");
+  draft.model_key = "base_model";
+  read_stage(reader, draft);
+  read_precision(reader, draft);
+  read_method(reader, draft);
+  read_batch(reader, draft);
+  read_checkpointing(reader, draft);
+  read_attention(reader, draft);
+  set_optimizer(reader.text("optimizer").value_or("adamw_torch_fused"), draft);
+  if (const auto arguments = reader.text("optim_args")) set_optimizer_arguments(*arguments, draft);
+  reader.use("optim_target_modules");
+  draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));
+  const std::string compile = to_lower(reader.text("torch_compile").value_or("false"));
+  draft.set("compile", Value::of(compile == "true"));
+  read_loss(reader, draft);
+  if (reader.flag("layer_offloading")) draft.warnings.push_back("layer_offloading is not billed: frozen layers are billed on the card");
+  read_engine(reader, source, draft);
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer axolotl_importer() { return {"axolotl", "axolotl's YAML", kSource, claim, read}; }
+
+}  // namespace membill::io

@@ -1,0 +1,212 @@
+// The registry of formats, and how a job finds its importer.
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "base/text.h"
+#include "io/importers/command_line.h"
+#include "io/importers/formats.h"
+#include "io/importers/importer.h"
+#include "io/importers/shell_words.h"
+#include "io/text_file.h"
+
+namespace membill::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kOwn = "membill";
+constexpr std::string_view kScript = "script";
+
+std::vector<Importer> all_importers() {
+  return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(), torchtune_importer(),
+          litgpt_importer(),       trl_importer(),      hf_trainer_importer(), unsloth_importer(),       megatron_importer(),
+          deepspeed_importer(),    accelerate_importer(), fsdp_importer(),     peft_importer()};
+}
+
+std::string names_of_all() {
+  std::string names;
+  for (const Importer& importer : importers()) names += std::string(importer.name) + ", ";
+  return names + std::string(kScript) + " or " + std::string(kOwn);
+}
+
+[[noreturn]] void refuse_format(const std::string& typed) {
+  std::vector<std::string_view> names{kOwn, kScript};
+  for (const Importer& importer : importers()) names.push_back(importer.name);
+  const std::string_view near = nearest_word(typed, names);
+  throw InputError(Problem{"", "--as", membill::quoted(typed) + " is no known format", near.empty() ? names_of_all() : std::string(near)});
+}
+
+// Keys that membill's own job files have and frameworks' have not.
+bool is_own(const Value& tree) {
+  if (!tree.is_map()) return true;
+  const Value* hardware = tree.find("hardware");
+  const int own = count_keys(tree, "method seq batch accumulate checkpointing precision weights adapter sharding parallel engine "
+                                   "attention implementation evaluation loop kbit_prepare allocator");
+  return (hardware != nullptr && hardware->is_map()) || own >= 1 || tree.entries().empty();
+}
+
+bool is_model_config(const Value& tree) {
+  return tree.is_map() && tree.find("model_type") != nullptr &&
+         count_keys(tree, "architectures hidden_size num_hidden_layers n_layer num_attention_heads vocab_size") >= 2;
+}
+
+int best_claim(const JobSource& source) {
+  int best = 0;
+  for (const Importer& importer : importers()) best = std::max(best, importer.claim(source));
+  return best;
+}
+
+bool looks_like_script(std::string_view text, const std::string& file) {
+  if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") || file.ends_with(".sbatch"))
+    return true;
+  return !file.ends_with(".yaml") && !file.ends_with(".yml") && !file.ends_with(".json") &&
+         (text.find("torchrun") != std::string_view::npos || text.find("accelerate launch") != std::string_view::npos ||
+          text.find("python ") != std::string_view::npos || text.find("swift sft") != std::string_view::npos ||
+          text.starts_with("deepspeed "));
+}
+
+// The last command of the script that some importer claims.
+JobFile import_script(std::string_view text, const std::string& file, const std::string& folder, const ImportContext& context,
+                      Problems& problems) {
+  const std::vector<ShellCommand> commands = split_script(text);
+  for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
+    Problems found;
+    const std::optional<JobSource> source = parse_command(command->words, command->variables, file, folder, found);
+    if (!source || (best_claim(*source) == 0 && found.empty())) continue;
+    for (const Problem& problem : found.list()) problems.add(problem);
+    if (!found.empty()) {
+      JobFile job;
+      job.file = file;
+      return job;
+    }
+    return import_source(*source, context, problems);
+  }
+  throw InputError(Problem{file, "", "no command in it trains a model that a known framework runs", names_of_all()});
+}
+
+void check_facts(const Value& tree, const std::string& file) {
+  if (!is_model_config(tree)) return;
+  throw InputError(Problem{file, "", "is a model's config.json, no job", "membill estimate " + file});
+}
+
+}  // namespace
+
+std::span<const Importer> importers() {
+  static const std::vector<Importer> all = all_importers();
+  return all;
+}
+
+const Importer* find_importer(std::string_view name) {
+  for (const Importer& importer : importers()) {
+    if (importer.name == to_kebab(name)) return &importer;
+  }
+  return nullptr;
+}
+
+int count_keys(const Value& map, std::string_view words) {
+  int count = 0;
+  for (const std::string& word : split(words, ' ')) count += map.find(word) != nullptr ? 1 : 0;
+  return count;
+}
+
+std::optional<Value> read_part(const std::string& path, const Draft& draft, const std::string& key) {
+  std::error_code error;
+  std::string found = path;
+  if (!fs::exists(found, error)) {
+    // Frameworks are started from the top of their checkout, of which the job lies some folders down.
+    fs::path folder = draft.folder.empty() ? fs::path(".") : fs::path(draft.folder);
+    for (int up = 0; up < 4 && !fs::exists(found, error); ++up, folder /= "..") found = (folder / path).string();
+  }
+  if (!fs::exists(found, error)) {
+    draft.problems.add({draft.file, key, membill::quoted(path) + " is no file here", "start membill where the job is started"});
+    return std::nullopt;
+  }
+  try {
+    const TextFile file = read_file(found);
+    return parse_tree(file.text, file.name);
+  } catch (const InputError& problem) {
+    for (const Problem& each : problem.problems()) draft.problems.add(each);
+    return std::nullopt;
+  }
+}
+
+const Importer& recognise(const JobSource& source, const std::optional<std::string>& format) {
+  if (format) {
+    const Importer* forced = find_importer(*format);
+    if (forced == nullptr) refuse_format(*format);
+    return *forced;
+  }
+  const Importer* best = nullptr;
+  const Importer* rival = nullptr;
+  int highest = 0;
+  for (const Importer& importer : importers()) {
+    const int claim = importer.claim(source);
+    if (claim == 0 || claim < highest) continue;
+    rival = claim == highest ? &importer : nullptr;
+    if (claim == highest) continue;
+    highest = claim;
+    best = &importer;
+  }
+  if (best == nullptr)
+    throw InputError(Problem{source.file, "", "is of no known format", "--as says it: " + names_of_all()});
+  if (rival != nullptr) {
+    throw InputError(Problem{source.file, "", "could be " + std::string(best->name) + " or " + std::string(rival->name),
+                             "--as " + std::string(best->name) + " or --as " + std::string(rival->name)});
+  }
+  return *best;
+}
+
+JobFile import_source(const JobSource& source, const ImportContext& context, Problems& problems) {
+  const std::optional<std::string> format = context.format == kScript ? std::nullopt : context.format;
+  const Importer& importer = recognise(source, format);
+  Draft draft(context, problems);
+  draft.file = source.file;
+  draft.folder = source.folder;
+  draft.processes = source.launch.processes;
+  draft.nodes = source.launch.nodes;
+  importer.read(source, draft);
+  read_environment(source.launch, draft);
+  JobFile job = finish_draft(draft);
+  job.format = importer.name;
+  return job;
+}
+
+JobFile import_text(std::string_view text, const std::string& file, const std::string& folder, const ImportContext& context,
+                    Problems& problems) {
+  if (context.format && *context.format != kOwn && *context.format != kScript && find_importer(*context.format) == nullptr)
+    refuse_format(*context.format);
+  const std::string_view checked = check_text(text, file);
+  if (context.format == kScript || (!context.format && looks_like_script(checked, file)))
+    return import_script(checked, file, folder, context, problems);
+  const Value tree = parse_tree(text, file);
+  JobSource source;
+  source.file = file;
+  source.folder = folder;
+  if (tree.is_map()) source.keys = tree;
+  const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
+  if (own) return split_job(tree, file, folder, problems);
+  if (!tree.is_map()) throw InputError(Problem{file, "", "a job file is a map of keys, not " + std::string(Value::kind_name(tree.kind())), ""});
+  if (!context.format) check_facts(tree, file);
+  return import_source(source, context, problems);
+}
+
+JobFile import_job(const std::string& path, const ImportContext& context, Problems& problems) {
+  const TextFile file = read_file(path);
+  const std::string folder = path == "-" ? std::string() : fs::path(path).parent_path().string();
+  return import_text(file.text, file.name, folder, context, problems);
+}
+
+JobFile import_command(const std::vector<std::string>& words, const ImportContext& context, Problems& problems) {
+  const std::string file = "command line";
+  const std::optional<JobSource> source = parse_command(words, {}, file, "", problems);
+  if (!source) throw InputError(Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});
+  if (!problems.empty()) {
+    JobFile job;
+    job.file = file;
+    return job;
+  }
+  return import_source(*source, context, problems);
+}
+
+}  // namespace membill::io

@@ -1,0 +1,148 @@
+// litgpt's YAML and flags (litgpt finetune_lora, finetune_full, pretrain).
+#include <algorithm>
+
+#include "base/text.h"
+#include "io/importers/formats.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"checkpoint_dir", "", "model"},
+    {"model_name", "", "model of a pre-training"},
+    {"precision", "bf16-true", "weights, autocast"},
+    {"quantize", "", "4-bit or 8-bit base"},
+    {"devices", "1", "cards of a machine"},
+    {"num_nodes", "1", "machines"},
+    {"lora_r", "", "rank of the adapters"},
+    {"lora_alpha", "16", "scale of the adapters"},
+    {"lora_dropout", "0.05", "dropout before the adapters"},
+    {"lora_query", "true", "the query weights get an adapter"},
+    {"lora_key", "false", "the key weights get an adapter"},
+    {"lora_value", "true", "the value weights get an adapter"},
+    {"lora_projection", "false", "the output projection gets an adapter"},
+    {"lora_mlp", "false", "the MLP's linears get an adapter"},
+    {"lora_head", "false", "the head gets an adapter"},
+    {"train.micro_batch_size", "1", "micro-batch"},
+    {"train.global_batch_size", "16", "sequences of a step on all cards"},
+    {"train.max_seq_length", "", "tokens of a sequence; absent: as long as the data"},
+    {"train.max_norm", "", "gradients are clipped by norm"},
+    {"eval.interval", "", "whether the job evaluates"},
+    {"optimizer", "AdamW", "optimizer"},
+    {"optimizer.class_path", "", "optimizer"},
+};
+constexpr std::string_view kHarmless =
+    "out_dir data* train* eval* logger_name seed access_token resume initial_checkpoint_dir tokenizer_dir model_config* ops* "
+    "optimizer.init_args* log log.*";
+constexpr std::string_view kSource = "Lightning-AI/litgpt: litgpt/finetune/lora.py, full.py, litgpt/args.py";
+
+bool is_lora(const JobSource& source, const KeyReader& reader) {
+  for (const std::string& word : source.launch.program) {
+    if (word.find("full") != std::string::npos || word.find("pretrain") != std::string::npos) return false;
+    if (word.find("lora") != std::string::npos) return true;
+  }
+  return reader.map().find("lora_r") != nullptr;
+}
+
+void read_lora(KeyReader& reader, Draft& draft) {
+  LoraArguments lora;
+  lora.rank = reader.count("lora_r", 1).value_or(8);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real("lora_dropout");
+  const bool query = reader.flag("lora_query"), key = reader.flag("lora_key"), value = reader.flag("lora_value");
+  const bool projection = reader.flag("lora_projection"), mlp = reader.flag("lora_mlp"), head = reader.flag("lora_head");
+  if (query && key && value && projection && mlp) {
+    lora.targets = {"all-linear"};
+  } else if (!(query && value && !key && !projection && !mlp)) {  // query and value alone are PEFT's default of most models
+    const std::pair<bool, const char*> names[] = {{query, "q_proj"}, {key, "k_proj"},      {value, "v_proj"}, {projection, "o_proj"},
+                                                  {mlp, "gate_proj"}, {mlp, "up_proj"}, {mlp, "down_proj"}};
+    for (const auto& [on, name] : names) {
+      if (on) lora.targets.emplace_back(name);
+    }
+  }
+  if (head) draft.warnings.push_back("the adapter of the head (lora_head) is not billed");
+  set_lora(lora, draft);
+  draft.set("adapter.dtype", Value::of(draft.load_dtype));
+}
+
+void read_precision(KeyReader& reader, Draft& draft) {
+  const std::string precision = to_lower(reader.text("precision").value_or("bf16-true"));
+  const bool mixed = precision.ends_with("-mixed");
+  draft.own_precision = true;
+  draft.load_dtype = mixed ? "fp32" : dtype_word(precision);
+  if (draft.load_dtype.empty()) {
+    reader.problem("precision", "has the unknown value " + quoted(precision), "bf16-true, bf16-mixed, 16-true, 16-mixed or 32-true");
+    draft.load_dtype = "bf16";
+  }
+  draft.set("weights", Value::of(draft.load_dtype));
+  const std::string plain = draft.load_dtype == "fp32" ? "fp32" : "pure-" + draft.load_dtype;
+  draft.set("precision", Value::of(!mixed ? plain : precision.starts_with("bf16") ? "amp-bf16" : "amp-fp16"));
+  const std::string quantize = to_lower(reader.text("quantize").value_or(""));
+  if (quantize.empty()) return;
+  const std::string name = quantize.substr(quantize.find('.') == std::string::npos ? 0 : quantize.find('.') + 1);
+  if (name.starts_with("nf4") || name.starts_with("fp4")) return set_bits(4, name.substr(0, 3), name.ends_with("dq"), false, draft);
+  if (name.starts_with("int8")) return set_bits(8, "", false, false, draft);
+  reader.problem("quantize", "has the unknown value " + quoted(quantize), "bnb.nf4, bnb.nf4-dq, bnb.fp4, bnb.int8-training");
+}
+
+void read_batch(KeyReader& reader, Draft& draft) {
+  const std::int64_t micro = reader.count("train.micro_batch_size", 1).value_or(1);
+  const std::int64_t whole = reader.count("train.global_batch_size", 1).value_or(16);
+  const std::int64_t world = world_size(draft).value_or(1);
+  draft.set("batch", std::optional(micro));
+  draft.set("accumulate", std::optional(std::max<std::int64_t>(1, whole / std::max<std::int64_t>(1, world) / micro)));
+  if (const auto length = reader.count("train.max_seq_length", 1)) {
+    draft.set("seq", length);
+  } else {
+    draft.assume("train.max_seq_length does not cut: 2048 tokens taken, --seq says it");
+  }
+  draft.set("clip", Value::of(reader.is_given("train.max_norm")));
+}
+
+void read_cards(KeyReader& reader, Draft& draft) {
+  const std::optional<std::string> devices = reader.text("devices");
+  const std::int64_t nodes = reader.count("num_nodes", 1).value_or(1);
+  draft.nodes = nodes;
+  if (devices != "auto") {
+    const std::int64_t count = reader.count("devices", 1).value_or(1);
+    if (count < 1'000'000 && nodes < 1'000'000) draft.processes = count * nodes;
+  }
+  const bool many = world_size(draft).value_or(1) > 1;
+  draft.set("engine", Value::of(many ? "fsdp" : "torch"));
+  draft.set("checkpointing", Value::of(many ? "full" : "none"));  // the FSDP strategy's own policy; none on one card
+  if (many) draft.set("sharding.fsdp", Value::of("full_shard"));
+}
+
+int claim(const JobSource& source) {
+  if (!source.launch.program.empty() && source.launch.program.front() == "litgpt") return 100;
+  const bool dir = source.keys.find("checkpoint_dir") != nullptr || source.keys.find("model_name") != nullptr;
+  const Value* train = source.keys.find("train");
+  return dir && train != nullptr && train->is_map() && count_keys(*train, "micro_batch_size global_batch_size lr_warmup_steps save_interval") > 0 ? 100 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  draft.model = reader.text("checkpoint_dir");
+  draft.model_key = "checkpoint_dir";
+  if (!draft.model) draft.model = reader.text("model_name");
+  draft.set("implementation", Value::of("litgpt"));
+  draft.set("loop", Value::of("plain"));
+  draft.set("lengths", Value::of("varied"));
+  read_precision(reader, draft);
+  draft.set("method", Value::of("full"));
+  if (is_lora(source, reader)) read_lora(reader, draft);
+  read_cards(reader, draft);
+  read_batch(reader, draft);
+  const Value* optimizer = reader.given("optimizer");
+  std::string name = optimizer != nullptr && optimizer->is_map() ? reader.text("optimizer.class_path").value_or("AdamW")
+                                                                  : reader.text("optimizer").value_or("AdamW");
+  set_optimizer(name, draft);
+  reader.use("eval.interval");
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer litgpt_importer() { return {"litgpt", "litgpt's YAML and flags", kSource, claim, read}; }
+
+}  // namespace membill::io

@@ -1,0 +1,154 @@
+#include "io/importers/megatron_step.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "io/importers/parts.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"micro_batch_size", "1", "micro-batch"},
+    {"global_batch_size", "", "sequences of a step on all cards"},
+    {"seq_length", "", "tokens of a sequence"},
+    {"encoder_seq_length", "", "", "seq_length"},
+    {"tensor_model_parallel_size", "1", "tensor parallel degree"},
+    {"pipeline_model_parallel_size", "1", "pipeline parallel degree"},
+    {"context_parallel_size", "1", "context parallel degree"},
+    {"expert_model_parallel_size", "1", "expert parallel degree"},
+    {"expert_tensor_parallel_size", "1", "tensor parallel degree of experts"},
+    {"num_layers_per_virtual_pipeline_stage", "", "layers of a virtual stage"},
+    {"num_virtual_stages_per_pipeline_rank", "", "virtual stages of a card"},
+    {"virtual_pipeline_model_parallel_size", "", "", "num_virtual_stages_per_pipeline_rank"},
+    {"sequence_parallel", "false", "sequence parallelism"},
+    {"use_distributed_optimizer", "false", "the optimizer is sharded"},
+    {"recompute_granularity", "", "full or selective recompute"},
+    {"recompute_activations", "false", "selective recompute"},
+    {"checkpoint_activations", "false", "full recompute (old spelling)"},
+    {"recompute_method", "", "uniform or block"},
+    {"activations_checkpoint_method", "", "", "recompute_method"},
+    {"recompute_num_layers", "", "layers of a unit (uniform), or that are recomputed (block)"},
+    {"recompute_modules", "core_attn", "what selective recomputes"},
+    {"bf16", "false", "bf16 weights with an fp32 master"},
+    {"fp16", "false", "fp16 weights with an fp32 master"},
+    {"grad_reduce_in_bf16", "false", "gradients accumulate in bf16"},
+    {"main_grads_dtype", "fp32", "dtype in which gradients accumulate"},
+    {"exp_avg_dtype", "fp32", "dtype of the first moment"},
+    {"optimizer", "adam", "optimizer"},
+    {"optimizer_cpu_offload", "false", "the optimizer lives on the host"},
+    {"clip_grad", "1.0", "gradients are clipped by norm"},
+    {"use_flash_attn", "false", "flash attention"},
+    {"attention_backend", "", "attention kernel"},
+    {"transformer_impl", "transformer_engine", "whose layers"},
+    {"use_mcore_models", "false", "whose layers"},
+    {"fp8_format", "", "fp8 linears"},
+    {"use_megatron_fsdp", "false", "Megatron's FSDP"},
+    {"use_torch_fsdp2", "false", "FSDP2"},
+    {"cross_entropy_loss_fusion", "false", "fused loss"},
+    {"mtp_num_layers", "", "next-token layers"},
+};
+constexpr std::string_view kHarmless =
+    "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model tokenizer_* split save load "
+    "save_* log_* eval_iters eval_interval train_iters train_samples lr* min_lr weight_decay adam_* init_method_std seed exit_* "
+    "distributed_* overlap_* tensorboard_* wandb_* no_* use_cpu_initialization use_mcore_models num_workers rotary_* norm_epsilon "
+    "attention_softmax_in_fp32 accumulate_allreduce_grads_in_fp32 loss_scale initial_loss_scale hysteresis min_loss_scale rampup_* "
+    "data_cache_path dataloader_type mock_data ckpt_* dist_* async_save moe_* reset_* finetune apply_* bias_* masked_softmax_fusion "
+    "gradient_accumulation_fusion manual_gc* profile* use_checkpoint_* auto_detect_* vocab_extra_ids timing_* empty_unused_memory_level "
+    "ddp_* tp_comm_* enable_* use_* DDP_impl attention_* squared_relu override_* start_weight_decay end_weight_decay weight_decay_* "
+    "checkpoint_* decoder_* encoder_* ffn_ export_* te_* model_* per_split_data_args_path clone_* cuda_graph* external_cuda_graph "
+    "delay_* create_attention_mask_in_dataloader q_lora_rank kv_lora_rank qk_* v_head_dim multi_latent_attention standalone_* "
+    "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* task epochs";
+constexpr std::string_view kSource = "NVIDIA/Megatron-LM: megatron/training/arguments.py";
+
+std::int64_t degree(KeyReader& reader, const char* key) {
+  return std::min<std::int64_t>(reader.count(key, 1).value_or(1), 1'000'000);
+}
+
+void read_parallelism(KeyReader& reader, Draft& draft) {
+  const std::int64_t tp = degree(reader, "tensor_model_parallel_size"), pp = degree(reader, "pipeline_model_parallel_size");
+  const std::int64_t cp = degree(reader, "context_parallel_size"), ep = degree(reader, "expert_model_parallel_size");
+  const std::pair<const char*, std::int64_t> degrees[] = {{"parallel.tp", tp}, {"parallel.pp", pp}, {"parallel.cp", cp}, {"parallel.ep", ep},
+                                                          {"parallel.expert_tp", degree(reader, "expert_tensor_parallel_size")}};
+  for (const auto& [key, value] : degrees) draft.set(key, std::optional(value));
+  draft.set("parallel.sp", Value::of(tp > 1 && reader.flag("sequence_parallel")));
+  if (const auto stages = reader.count("num_virtual_stages_per_pipeline_rank", 1)) {
+    draft.set("parallel.virtual_pp", stages);
+  } else if (const auto layers = reader.count("num_layers_per_virtual_pipeline_stage", 1)) {
+    const Value* all = reader.map().find("num_layers");
+    const std::int64_t whole = all != nullptr && all->is_int() ? all->as_int() : 0;
+    if (whole / pp / *layers >= 1) draft.set("parallel.virtual_pp", std::optional(whole / pp / *layers));
+  }
+  const std::int64_t replica = std::max<std::int64_t>(1, tp * pp * cp);
+  if (!world_size(draft)) {
+    draft.processes = replica;
+    draft.assume(draft.file + " does not say how many cards there are: one replica of the model, " + std::to_string(replica) + ", taken");
+  }
+  const std::int64_t replicas = std::max<std::int64_t>(1, world_size(draft).value_or(1) / replica);
+  const std::int64_t batch = reader.count("micro_batch_size", 1).value_or(1);
+  draft.set("batch", std::optional(batch));
+  if (const auto whole = reader.count("global_batch_size", 1))
+    draft.set("accumulate", std::optional(std::max<std::int64_t>(1, *whole / replicas / batch)));
+}
+
+void read_recompute(KeyReader& reader, Draft& draft) {
+  const std::string granularity = to_lower(reader.text("recompute_granularity").value_or(""));
+  const auto method = reader.text("recompute_method");
+  const bool full = granularity == "full" || reader.flag("checkpoint_activations") || (granularity.empty() && method);
+  const bool selective = granularity == "selective" || (granularity.empty() && reader.flag("recompute_activations"));
+  draft.set("checkpointing", Value::of(full ? "full" : "none"));
+  if (selective && !full) {
+    std::string modules;
+    for (const std::string& name : reader.texts("recompute_modules")) modules += (modules.empty() ? "" : ",") + name;
+    draft.set("checkpointing", Value::of("selective:" + (modules.empty() ? std::string("core_attn") : modules)));
+  }
+  if (!full) return;
+  if (method) draft.set("checkpointing.method", Value::of(to_lower(*method)));
+  draft.set("checkpointing.layers", reader.count("recompute_num_layers", 1));
+}
+
+void read_precision(KeyReader& reader, Draft& draft) {
+  draft.own_precision = true;
+  const std::string dtype = reader.flag("bf16") ? "bf16" : reader.flag("fp16") ? "fp16" : "fp32";
+  if (!draft.quantized) draft.set("weights", Value::of(dtype));
+  draft.set("precision", Value::of(dtype == "fp32" ? dtype : "master-" + dtype));
+  const std::string main = dtype_word(reader.text("main_grads_dtype").value_or("fp32"));
+  if (dtype == "bf16" && (reader.flag("grad_reduce_in_bf16") || main == "bf16"))
+    draft.set("sharding.grad_accum_dtype", Value::of("bf16"));
+  if (const std::string moment = dtype_word(reader.text("exp_avg_dtype").value_or("fp32")); moment == "bf16" || moment == "fp16")
+    draft.set("moment_dtype", Value::of(moment));
+  if (reader.is_given("fp8_format")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
+}
+
+void read_code(KeyReader& reader, Draft& draft) {
+  const std::string optimizer = to_lower(reader.text("optimizer").value_or("adam"));
+  set_optimizer(optimizer == "adam" ? "adamw" : optimizer, draft);
+  draft.set("optimizer_impl", Value::of("fused"));
+  draft.set("clip", Value::of(reader.real("clip_grad").value_or(0) > 0));
+  const std::string backend = to_lower(reader.text("attention_backend").value_or(""));
+  const bool local = reader.text("transformer_impl") == "local" && !reader.flag("use_flash_attn") && backend != "flash";
+  draft.set("attention", Value::of(local || backend == "unfused" ? "fused-softmax" : "flash"));
+  for (const char* key : {"use_megatron_fsdp", "use_torch_fsdp2"}) {
+    if (reader.flag(key)) reader.problem(key, "is not billed", "use_distributed_optimizer");
+  }
+  if (reader.is_given("mtp_num_layers")) draft.warnings.push_back("next-token layers (mtp_num_layers) are not billed");
+}
+
+}  // namespace
+
+KeyTable megatron_step_table() { return {kRows, kHarmless, kSource}; }
+
+void read_megatron_step(KeyReader& reader, Draft& draft) {
+  draft.set("engine", Value::of("megatron"));
+  draft.set("implementation", Value::of("megatron"));
+  draft.set("loop", Value::of("plain"));
+  draft.set("seq", reader.count("seq_length", 1));
+  draft.set("sharding.zero", Value::of(reader.flag("use_distributed_optimizer") ? 1 : 0));
+  if (reader.flag("optimizer_cpu_offload")) draft.set("sharding.offload", Value::of("optimizer"));
+  read_parallelism(reader, draft);
+  read_recompute(reader, draft);
+  read_precision(reader, draft);
+  read_code(reader, draft);
+}
+
+}  // namespace membill::io

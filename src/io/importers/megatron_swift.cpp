@@ -1,0 +1,115 @@
+// Megatron-SWIFT's arguments (megatron sft, pt, rlhf).
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/megatron_step.h"
+
+namespace membill::io {
+namespace {
+
+// Where Megatron-SWIFT changes a default of Megatron's, its row stands here.
+constexpr KeyRow kRows[] = {
+    {"model", "", "model"},
+    {"load", "", "", "model"},
+    {"mcore_model", "", "", "model"},
+    {"tuner_type", "full", "which parameters train"},
+    {"train_type", "", "", "tuner_type"},
+    {"lora_rank", "8", "rank of the adapters"},
+    {"lora_alpha", "32", "scale of the adapters"},
+    {"lora_dropout", "0.05", "dropout before the adapters"},
+    {"target_modules", "all-linear", "modules that get an adapter"},
+    {"modules_to_save", "", "modules that train whole"},
+    {"torch_dtype", "bfloat16", "dtype of the weights"},
+    {"micro_batch_size", "1", "micro-batch"},
+    {"global_batch_size", "16", "sequences of a step on all cards"},
+    {"max_length", "", "tokens of a sequence; absent: the model's maximum"},
+    {"seq_length", "", "tokens of a sequence"},
+    {"packing", "false", "several samples share a sequence"},
+    {"padding_free", "true", "samples are joined without padding"},
+    {"use_distributed_optimizer", "true", "the optimizer is sharded"},
+    {"recompute_granularity", "selective", "full or selective recompute"},
+    {"attention_backend", "flash", "attention kernel"},
+    {"rlhf_type", "", "which preference stage (megatron rlhf)"},
+    {"beta", "", "strength of the reference"},
+};
+constexpr std::string_view kHarmless =
+    "dataset val_dataset cached_dataset cached_val_dataset split_dataset_ratio template system agent_template load_from_cache_file "
+    "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora freeze_* loss_scale dataset_* dataloader_* "
+    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* task_type num_labels "
+    "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking adapters adapter_load "
+    "response_prefix add_non_thinking_prefix mcore_adapter perform_initialization use_rslora target_regex loss_type rpo_alpha "
+    "ref_load ref_model truncation_* lazy_tokenize interleave_prob shuffle_buffer_size swanlab* report_to router_* max_pixels padding_side "
+    "expert_tensor_parallel_ check_model hub_* push_* custom_* external_plugins columns sft_ template_* teacher_model";
+constexpr std::string_view kSource = "modelscope/ms-swift 4.6: swift/megatron/arguments/megatron_args.py";
+
+void read_method(KeyReader& reader, Draft& draft) {
+  draft.set("method", Value::of("full"));
+  if (to_lower(reader.text("tuner_type").value_or("full")) != "lora") return;
+  LoraArguments lora;
+  lora.rank = reader.count("lora_rank", 1);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real("lora_dropout");
+  lora.targets = reader.texts("target_modules");
+  lora.modules_to_save = reader.texts("modules_to_save");
+  set_lora(lora, draft);
+}
+
+void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
+  const auto& program = source.launch.program;
+  const std::string type = to_lower(reader.text("rlhf_type").value_or(""));
+  std::string stage = program.size() > 1 && program[1] == "pt" ? "pretrain" : "sft";
+  if (type == "dpo" || type == "kto") stage = type;
+  if (type == "rm") stage = "reward";
+  draft.set("stage", Value::of(stage));
+  if (type == "grpo" || type == "gkd")
+    reader.problem("rlhf_type", type + " trains on what it generates, which is not billed", "dpo, kto or rm");
+  if (const auto beta = type.empty() ? std::nullopt : reader.real("beta")) draft.set("beta", Value::of(*beta));
+}
+
+void read_lengths(KeyReader& reader, Draft& draft) {
+  std::optional<std::int64_t> length = reader.count("max_length", 1);
+  if (!length) length = reader.count("seq_length", 1);
+  if (!length) {
+    const ModelFacts model = find_model(draft);
+    if (model.max_positions > 0) length = model.max_positions;
+    draft.assume(length ? "max_length is not given: the model's own maximum, " + std::to_string(*length) + " tokens"
+                        : "max_length is not given and the model's maximum not known: 2048 taken");
+  }
+  draft.set("seq", length);
+  draft.set("packing", Value::of(reader.flag("packing")));
+  draft.set("padding_free", Value::of(reader.flag("padding_free")));
+}
+
+int claim(const JobSource& source) {
+  if (!source.launch.program.empty() && source.launch.program.front() == "megatron") return 100;
+  const int own = count_keys(source.keys, "micro_batch_size global_batch_size tensor_model_parallel_size recompute_granularity "
+                                          "expert_model_parallel_size pipeline_model_parallel_size");
+  const int swift = count_keys(source.keys, "model tuner_type train_type load_safetensors save_safetensors split_dataset_ratio");
+  return own > 0 && swift >= 2 && source.keys.find("num_layers") == nullptr ? 95 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, megatron_step_table()}, draft.problems);
+  draft.model = reader.text("model");
+  if (const auto found = source.launch.environment.find("NPROC_PER_NODE"); !draft.processes && found != source.launch.environment.end()) {
+    const Value count = flag_value(found->second);
+    if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
+  }
+  read_stage(source, reader, draft);
+  read_megatron_step(reader, draft);
+  read_lengths(reader, draft);
+  read_method(reader, draft);
+  const std::string dtype = dtype_word(reader.text("torch_dtype").value_or("bfloat16"));
+  if (dtype == "bf16" || dtype == "fp16") {
+    draft.set("weights", Value::of(dtype));
+    draft.set("precision", Value::of("master-" + dtype));
+  }
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer megatron_swift_importer() {
+  return {"megatron-swift", "Megatron-SWIFT's arguments", kSource, claim, read};
+}
+
+}  // namespace membill::io

@@ -1,0 +1,240 @@
+// ms-swift's arguments, YAML and JSON (swift sft), of releases 2 to 4.
+#include <algorithm>
+
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/training_arguments.h"
+
+namespace membill::io {
+namespace {
+
+constexpr KeyRow kRows[] = {
+    {"model", "", "model"},
+    {"model_id_or_path", "", "", "model"},
+    {"model_type", "", "", "model"},
+    {"tuner_type", "lora", "which parameters train"},
+    {"train_type", "", "", "tuner_type"},
+    {"sft_type", "", "", "tuner_type"},
+    {"torch_dtype", "", "dtype in which the weights are loaded; absent: as the checkpoint says"},
+    {"dtype", "", "", "torch_dtype"},
+    {"per_device_train_batch_size", "1", "micro-batch"},
+    {"batch_size", "", "", "per_device_train_batch_size"},
+    {"per_device_eval_batch_size", "1", "batch of the evaluation"},
+    {"eval_batch_size", "", "", "per_device_eval_batch_size"},
+    {"gradient_accumulation_steps", "", "micro-batches of a step; absent: about 16 samples in all"},
+    {"gradient_checkpointing", "true", "layers run their forward again in backward"},
+    {"max_length", "", "tokens of a sequence; absent: the model's maximum"},
+    {"packing", "false", "several samples share a sequence"},
+    {"packing_length", "", "tokens of a packed sequence; absent: max_length"},
+    {"padding_free", "false", "samples are joined without padding"},
+    {"attn_impl", "", "attention kernel"},
+    {"use_flash_attn", "", "flash attention"},
+    {"sequence_parallel_size", "1", "sequence parallel (Ulysses) degree"},
+    {"target_modules", "all-linear", "modules that get an adapter"},
+    {"lora_target_modules", "", "", "target_modules"},
+    {"target_regex", "", "pattern of modules that get an adapter"},
+    {"modules_to_save", "", "modules that train whole"},
+    {"lora_modules_to_save", "", "", "modules_to_save"},
+    {"lora_rank", "8", "rank of the adapters"},
+    {"lora_alpha", "32", "scale of the adapters"},
+    {"lora_dropout", "0.05", "dropout before the adapters"},
+    {"lora_dropout_p", "", "", "lora_dropout"},
+    {"lora_dtype", "", "dtype of the adapters; absent: PEFT's"},
+    {"use_dora", "false", "DoRA"},
+    {"quant_bits", "", "bits of the base's weights"},
+    {"quantization_bit", "", "", "quant_bits"},
+    {"quant_method", "", "who stores them"},
+    {"bnb_4bit_quant_type", "nf4", "4-bit format"},
+    {"bnb_4bit_use_double_quant", "true", "the scales are quantised too"},
+    {"rlhf_type", "dpo", "which preference stage (swift rlhf)"},
+    {"beta", "", "strength of the reference"},
+    {"eval_strategy", "", "whether the job evaluates"},
+    {"split_dataset_ratio", "0.0", "share of the data that the evaluation gets"},
+    {"dataset_test_ratio", "", "", "split_dataset_ratio"},
+    {"val_dataset", "", "data of the evaluation"},
+    {"use_galore", "false", "GaLore"},
+    {"galore_rank", "128", "rank of GaLore"},
+    {"galore_update_proj_gap", "50", "GaLore's update interval"},
+    {"galore_quantization", "false", "Q-GaLore"},
+    {"lisa_activated_layers", "0", "layers that LISA trains at a time"},
+    {"optimizer", "", "optimizers of ms-swift's own"},
+    {"vit_gradient_checkpointing", "", "checkpointing of the vision tower"},
+    {"use_logits_to_keep", "", "only the positions with labels get logits"},
+    {"deepspeed_autotp_size", "", "tensor parallel degree"},
+    {"zero_hpz_partition_size", "", "cards of ZeRO++'s second copy"},
+    {"freeze_parameters", "", "parameters that do not train"},
+    {"freeze_parameters_ratio", "0.0", "share of the first parameters that do not train"},
+    {"trainable_parameters", "", "parameters that train all the same"},
+};
+
+constexpr std::string_view kHarmless =
+    "tuner_backend adapters external_plugins custom_register_path model_kwargs enable_npu_model_patch load_args load_data_args "
+    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision task_type experts_impl "
+    "new_special_tokens num_labels problem_type rope_scaling device_map* max_memory max_model_len local_repo_path init_strategy hqq_axis "
+    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype bnb_4bit_quant_storage template template_type system truncation_strategy max_pixels "
+    "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend response_prefix "
+    "enable_thinking preserve_thinking add_non_thinking_prefix disable_ignore_empty_think dataset cached_dataset "
+    "cached_val_dataset dataset_* load_from_cache_file val_dataset_shuffle val_dataset_sample train_dataset_sample streaming "
+    "interleave_prob stopping_strategy shuffle_buffer_size download_mode columns strict disable_auto_column_mapping model_name "
+    "model_author custom_* freeze_llm freeze_vit freeze_aligner freeze_parameters_regex trainable_parameters_regex target_parameters "
+    "lora_bias* lorap_lr_ratio lora_lr_ratio use_rslora lora_ga_* init_weights init_lora_weights fourier_* boft_* vera_* adapter_* "
+    "adalora_* llamapro_* reft_* swanlab_* add_version add_output_dir_suffix create_checkpoint_symlink max_new_tokens temperature "
+    "top_p top_k repetition_penalty router_aux_loss_coef enable_dft_loss enable_channel_loss safe_serialization max_shard_size "
+    "check_model acc_strategy train_dataloader_shuffle max_epochs aligner_lr vit_lr ds3_gather_for_generation resume_only_model "
+    "loss_type mrl_dims eval_metric callbacks early_stop_interval eval_use_evalscope eval_dataset* eval_limit eval_generation_config "
+    "extra_eval_args galore_* lisa_step_interval use_flash_ckpt check_dataset_strategy self_cognition_sample preprocess_num_proc "
+    "predict_with_generate only_save_model use_loss_scale neftune_* ddp_backend_ gpu_ids rlhf_ ref_model* rpo_alpha save_on_each_node "
+    "logging_first_step lazy_* test_oom_error disable_tqdm infer_backend merge_lora sft_ data_seed acc_steps train_dataset_mix_* dataloader_*";
+
+constexpr std::string_view kSource = "modelscope/ms-swift 4.6, 3.6, 2.x: swift/arguments, swift/trainers/arguments.py";
+
+void read_base(KeyReader& reader, Draft& draft) {
+  const std::string dtype = to_lower(reader.text("torch_dtype").value_or("auto"));
+  draft.load_dtype = dtype_word(dtype);
+  if (draft.load_dtype.empty()) {
+    reader.problem("torch_dtype", "has the unknown value " + quoted(dtype), "bfloat16, float16, float32 or auto");
+    draft.load_dtype = "auto";
+  }
+  const std::optional<std::int64_t> bits = reader.count("quant_bits");
+  const std::string method = to_lower(reader.text("quant_method").value_or("bnb"));
+  if (bits.value_or(0) == 0 || bits.value_or(0) == 16) return;
+  if (method == "bnb") {
+    return set_bits(*bits, reader.text("bnb_4bit_quant_type").value_or("nf4"), reader.flag("bnb_4bit_use_double_quant"), false, draft);
+  }
+  draft.quantized = true;
+  draft.set("weights", Value::of(method + "-int" + std::to_string(*bits)));
+  draft.set("kbit_prepare", Value::of(false));
+}
+
+// Autocast follows the weights' dtype: bf16 for bf16, fp16 for all others.
+void read_autocast(Draft& draft) {
+  if (draft.load_dtype == "auto") {
+    const ModelFacts model = find_model(draft);
+    draft.load_dtype = model.stored_dtype.empty() ? "bf16" : model.stored_dtype;
+  }
+  draft.bf16 = draft.load_dtype == "bf16";
+  draft.fp16 = !draft.bf16;
+  if (draft.fp16 && plan_text(draft, "method") == "full") draft.load_dtype = "fp32";  // fp16 weights that train are cast up
+}
+
+void read_method(KeyReader& reader, Draft& draft) {
+  const std::string type = to_lower(reader.text("tuner_type").value_or("lora"));
+  if (type == "full") {
+    draft.set("method", Value::of("full"));
+    if (reader.real("freeze_parameters_ratio").value_or(0) > 0 || reader.is_given("freeze_parameters"))
+      draft.warnings.push_back("frozen parameters of a full fine-tuning are billed as if they trained");
+    return;
+  }
+  if (type != "lora" && type != "longlora" && type != "adalora" && type != "vera" && type != "ia3")
+    return reader.problem("tuner_type", quoted(type) + " is not billed", "lora, adalora, vera, ia3 or full");
+  LoraArguments lora;
+  lora.rank = reader.count("lora_rank", 1);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real("lora_dropout");
+  lora.targets = reader.texts("target_modules");
+  if (lora.targets.size() == 1 && lora.targets[0] == "DEFAULT") lora.targets.clear();
+  if (lora.targets.size() == 1 && lora.targets[0] == "ALL") lora.targets = {"all-linear"};
+  if (const auto regex = reader.text("target_regex")) lora.targets = {*regex};
+  lora.modules_to_save = reader.texts("modules_to_save");
+  lora.dora = reader.flag("use_dora");
+  set_lora(lora, draft);
+  if (type != "lora" && type != "longlora") draft.set("method", Value::of(type));
+  if (const std::string dtype = dtype_word(reader.text("lora_dtype").value_or("")); !dtype.empty() && dtype != "auto")
+    draft.set("adapter.dtype", Value::of(dtype));
+}
+
+void read_lengths(KeyReader& reader, Draft& draft) {
+  const bool packing = reader.flag("packing");
+  std::optional<std::int64_t> length = reader.count("max_length", 1);
+  if (packing && reader.is_given("packing_length")) length = reader.count("packing_length", 1);
+  if (!length) {
+    const ModelFacts model = find_model(draft);
+    if (model.max_positions > 0) length = model.max_positions;
+    draft.assume(length ? "max_length is not given: the model's own maximum, " + std::to_string(*length) + " tokens"
+                        : "max_length is not given and the model's maximum not known: 2048 taken");
+  }
+  draft.set("seq", length);
+  draft.set("packing", Value::of(packing));
+  draft.set("padding_free", Value::of(reader.flag("padding_free") || packing));
+  if (!packing && !reader.flag("padding_free")) set_padded(draft);
+}
+
+void read_batch(KeyReader& reader, Draft& draft) {
+  const std::int64_t batch = reader.count("per_device_train_batch_size", 1).value_or(1);
+  if (reader.is_given("gradient_accumulation_steps")) return;
+  const std::int64_t world = world_size(draft).value_or(1);
+  const std::int64_t rows = batch < 16 && world < 16 ? batch * world : 16;
+  draft.set("accumulate", std::optional(std::max<std::int64_t>(1, (16 + rows - 1) / rows)));
+}
+
+void read_optimizers(KeyReader& reader, Draft& draft) {
+  if (reader.flag("use_galore")) {
+    set_optimizer(reader.flag("galore_quantization") ? "q_galore" : "galore", draft);
+    draft.set("optimizer_args.rank", Value::of(std::to_string(reader.count("galore_rank", 1).value_or(128))));
+    draft.set("optimizer_args.update_proj_gap", Value::of(std::to_string(reader.count("galore_update_proj_gap", 1).value_or(50))));
+  }
+  if (reader.count("lisa_activated_layers").value_or(0) > 0) set_optimizer("lisa", draft);
+  if (const auto own = reader.text("optimizer"); own == "muon" || own == "muonclip") set_optimizer("muon", draft);
+}
+
+void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
+  const auto& program = source.launch.program;
+  const std::string command = program.size() > 1 ? program[1] : "sft";
+  std::string stage = command == "pt" ? "pretrain" : "sft";
+  if (command == "rlhf" || reader.map().find("rlhf_type") != nullptr) {
+    const std::string type = to_lower(reader.text("rlhf_type").value_or("dpo"));
+    stage = type == "rm" ? "reward" : type == "cpo" ? "simpo" : type;
+    if (type == "grpo" || type == "ppo" || type == "gkd")
+      return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed", "dpo, orpo, simpo, kto or rm");
+    if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+  }
+  draft.set("stage", Value::of(stage));
+}
+
+void read_evaluation(KeyReader& reader, Draft& draft) {
+  const bool has_data = reader.real("split_dataset_ratio").value_or(0) > 0 || reader.is_given("val_dataset");
+  if (reader.text("eval_strategy") == "no" || !has_data) return;
+  draft.set("evaluation.batch", reader.count("per_device_eval_batch_size", 1));
+}
+
+int claim(const JobSource& source) {
+  if (!source.launch.program.empty() && source.launch.program.front() == "swift") return 100;
+  const Value& keys = source.keys;
+  const int types = count_keys(keys, "tuner_type train_type sft_type");
+  const int own = count_keys(keys, "model_id_or_path split_dataset_ratio template_type lora_dropout_p load_from_cache_file model max_length "
+                                   "torch_dtype dataset_num_proc lora_rank quant_bits target_modules freeze_vit tuner_backend rlhf_type");
+  if (types > 0 && own > 0 && keys.find("context_length") == nullptr && keys.find("micro_batch_size") == nullptr) return 90;
+  return own >= 4 && keys.find("finetuning_type") == nullptr ? 50 : 0;
+}
+
+void read(const JobSource& source, Draft& draft) {
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  draft.model = reader.text("model");
+  draft.model_key = "model";
+  if (!draft.processes) {
+    const auto found = source.launch.environment.find("NPROC_PER_NODE");
+    const Value count = found == source.launch.environment.end() ? Value() : flag_value(found->second);
+    if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
+  }
+  read_stage(source, reader, draft);
+  const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");
+  read_training_arguments(reader, !ddp, draft);
+  draft.plan.set("evaluation.batch", Value());
+  read_method(reader, draft);
+  read_base(reader, draft);
+  read_autocast(draft);
+  read_batch(reader, draft);
+  read_lengths(reader, draft);
+  read_evaluation(reader, draft);
+  read_optimizers(reader, draft);
+  set_attention(reader.text("attn_impl").value_or(reader.flag("use_flash_attn") ? "flash_attn" : "sdpa"), "attn_impl", draft);
+  if (const auto sp = reader.count("sequence_parallel_size", 1); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
+  read_sharding_arguments(reader, source.launch, draft);
+  draft.add_records(reader);
+}
+
+}  // namespace
+
+Importer ms_swift_importer() { return {"ms-swift", "ms-swift's arguments, YAML and JSON", kSource, claim, read}; }
+
+}  // namespace membill::io

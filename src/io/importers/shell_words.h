@@ -1,0 +1,26 @@
+// Launch scripts as a shell would split them: quotes, continuations, comments, variables with defaults, arrays. Nothing is ever
+// executed: the text of a command substitution stands for itself.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace membill::io {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+// One command of a script.
+struct ShellCommand {
+  std::vector<std::string> words;   // without the assignments before it
+  Variables variables;              // as they are set before it runs, its own assignments included
+};
+
+// The commands of `script` in the order of its text: branches and loops are taken as they stand. A variable that is never set is left
+// in the word as "$NAME". At most kMostCommands commands of kMostWords words in all are kept.
+inline constexpr std::size_t kMostCommands = 10000;
+inline constexpr std::size_t kMostWords = 100000;
+[[nodiscard]] std::vector<ShellCommand> split_script(std::string_view script);
+
+}  // namespace membill::io
