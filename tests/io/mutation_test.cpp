@@ -14,6 +14,7 @@
 #include "io/json_reader.h"
 #include "io/model_source.h"
 #include "io/safetensors.h"
+#include "io/yaml_reader.h"
 #include "membill/units.h"
 #include "support/catch.h"
 
@@ -23,6 +24,7 @@ namespace {
 using Reader = void (*)(const std::string&);
 
 void read_json(const std::string& text) { (void)io::parse_json(text, "x"); }
+void read_yaml(const std::string& text) { (void)io::parse_yaml(text, "x"); }
 void read_job(const std::string& text) {
   Problems problems;
   TrainingPlan plan;
@@ -73,7 +75,8 @@ void damage(std::string& text, const std::string& other, std::mt19937& random) {
 
 TEST_CASE("damaged input gives an answer or a problem") {
   const auto [name, reader, rounds] = GENERATE(table<std::string, Reader, int>({{"json", read_json, 4000},
-                                                                                {"yaml", read_job, 1500},
+                                                                                {"yaml", read_yaml, 3000},
+                                                                                {"job", read_job, 100},
                                                                                 {"config", read_config, 400},
                                                                                 {"safetensors", read_safetensors, 4000},
                                                                                 {"nvidia_smi", read_smi, 60}}));
