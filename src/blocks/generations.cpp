@@ -25,6 +25,17 @@ bool is_before(const std::string& version, int major, int minor) {
   return release_of(version) < std::pair(major, minor);
 }
 
+std::string assumed_releases(const TrainingPlan& plan) {
+  const bool own_model_code =
+      plan.implementation == Implementation::megatron || plan.implementation == Implementation::torchtune ||
+      plan.implementation == Implementation::torchtitan || plan.implementation == Implementation::litgpt;
+  std::string text;
+  if (plan.software.count("torch") == 0) text = "torch 2.15";
+  if (plan.software.count("transformers") == 0 && !own_model_code)
+    text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
+  return text;
+}
+
 Generations generations(const TrainingPlan& plan) {
   Generations result;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);

@@ -1,6 +1,8 @@
 // What earlier releases of the frameworks did differently, where it moves memory.
 #pragma once
 
+#include <string>
+
 #include "membill/training_plan.h"
 
 namespace membill {
@@ -19,6 +21,9 @@ struct Generations {
 };
 
 [[nodiscard]] Generations generations(const TrainingPlan& plan);
+
+// "torch 2.15, transformers 5.24": the releases that are assumed since the plan names none. Empty when it names them all.
+[[nodiscard]] std::string assumed_releases(const TrainingPlan& plan);
 
 // True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor. Parts that are no numbers count as 0.
 [[nodiscard]] bool is_before(const std::string& version, int major, int minor);

@@ -33,7 +33,8 @@ class Liger : public Base {
   explicit Liger(const LigerPatch& patch) : patch_(patch) {}
 
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels, Tensor*) const override {
-    return liger_loss(f, *this, patch_.fused_loss, outer, hidden, labels);
+    const bool whole = f.plan.loss == LossKind::native;  // cross_entropy=True, fused_linear_cross_entropy=False
+    return liger_loss(f, *this, patch_.fused_loss && !whole, outer, hidden, labels);
   }
 
  protected:

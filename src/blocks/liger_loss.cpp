@@ -1,5 +1,7 @@
 // Liger's losses: ops/fused_linear_cross_entropy.py and ops/cross_entropy.py of liger-kernel 0.8.5.
+#include "blocks/generations.h"
 #include "blocks/liger_ops.h"
+#include "blocks/loss.h"
 
 #include <algorithm>
 
@@ -128,10 +130,11 @@ Tensor liger_fused_loss(Forward& f, Parameter& head, const Tensor& hidden, const
   return finish(f, std::move(loss));
 }
 
-Tensor liger_whole_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+Tensor liger_whole_loss(Forward& f, Tensor logits, const Tensor& labels) {
   Recorder& r = f.r;
   r.set_items(f.items.loss_upcast);
-  const Tensor wide = r.view(r.cast(logits, DType::fp32), {f.dims.N, f.dims.V});
+  const bool in_model = generations(f.plan).logits_upcast_in_model;
+  const Tensor wide = in_model ? shifted_in_model(f, logits) : r.view(r.cast(logits, DType::fp32), {f.dims.N, f.dims.V});
   r.set_items(f.items.loss_probabilities);
   Tensor padded;
   const Tensor shifted = shift(f, labels, padded);

@@ -25,6 +25,6 @@ void liger_rotary(Forward& f, const LigerRotary& call, Tensor& q, Tensor& k);
 [[nodiscard]] Tensor liger_fused_loss(Forward& f, Parameter& head, const Tensor& hidden, const Tensor& labels);
 
 // ForCausalLMLoss with LigerCrossEntropyFunction: the fp32 logits become their own gradient.
-[[nodiscard]] Tensor liger_whole_loss(Forward& f, const Tensor& logits, const Tensor& labels);
+[[nodiscard]] Tensor liger_whole_loss(Forward& f, Tensor logits, const Tensor& labels);
 
 }  // namespace membill

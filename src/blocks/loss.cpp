@@ -33,20 +33,23 @@ Tensor without_last_position(Recorder& r, const Tensor& logits, const Shape& sha
   return part;
 }
 
-// modeling_llama.py of transformers 4.45: the model's own logits are in fp32 from here on.
 Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
   Recorder& r = f.r;
-  r.set_items(f.items.loss_upcast);
-  logits = r.cast(std::move(logits), DType::fp32);
-  const Size rows = f.dims.N - f.dims.b;
-  const Shape shifted{rows, f.dims.V};
-  const Tensor shifted_logits = r.contiguous_copy(without_last_position(r, logits, shifted), shifted, "shifted logits");
-  const Tensor shifted_labels = r.empty({rows, Size(1)}, labels.dtype(), "shifted labels");
+  const Tensor shifted_logits = shifted_in_model(f, logits);
+  const Tensor shifted_labels = r.empty({shifted_logits.rows(), Size(1)}, labels.dtype(), "shifted labels");
   r.set_items(f.items.loss_probabilities);
   return nll_loss(f, r.log_softmax(shifted_logits), shifted_labels);
 }
 
 }  // namespace
+
+Tensor shifted_in_model(Forward& f, Tensor& logits) {
+  Recorder& r = f.r;
+  r.set_items(f.items.loss_upcast);
+  logits = r.cast(std::move(logits), DType::fp32);
+  const Shape shifted{f.dims.N - f.dims.b, f.dims.V};
+  return r.contiguous_copy(without_last_position(r, logits, shifted), shifted, "shifted logits");
+}
 
 Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
   if (generations(f.plan).logits_upcast_in_model) return loss_in_model(f, logits, labels);

@@ -1,5 +1,6 @@
 #include "membill/estimate.h"
 
+#include "blocks/generations.h"
 #include "estimate/bill.h"
 #include "membill/catalog.h"
 #include "estimate/plan_warnings.h"
@@ -35,6 +36,8 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   if (const auto usable = hardware.usable()) report.hardware.usable_bytes = usable->count();
   if (hardware.host_ram) report.hardware.host_bytes = hardware.host_ram->count();
   report.assumptions = job.assumptions;
+  if (const std::string releases = assumed_releases(plan); !releases.empty())
+    report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());
   report.warnings = job.warnings;
   report.warnings.insert(report.warnings.end(), model.warnings.begin(), model.warnings.end());

@@ -90,6 +90,13 @@ TEST_CASE("published measurements are met") {
   for (const PublishedRow& row : read_published_rows(rows_path()))
     if (only == nullptr || row.id.find(only) != std::string::npos) comparison.add(row);
   fmt::print("{}", comparison.table());
+  if (only != nullptr || std::getenv("MEMBILL_PUBLISHED") != nullptr) return;
+  const Errors peaks = comparison.board().errors("every source", "allocated");
+  CHECK(peaks.median() < 0.03);
+  CHECK(peaks.percentile(0.9) < 0.08);
+  CHECK(comparison.unexplained() == 0);
+  CHECK(10 * comparison.device().inside >= 9 * comparison.device().all);
+  CHECK(comparison.device().too_wide == 0);
 }
 
 }  // namespace membill::accuracy

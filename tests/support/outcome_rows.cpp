@@ -17,6 +17,7 @@ std::vector<OutcomeRow> read_outcome_rows(const std::string& path) {
     row.id = value.find("id")->as_string();
     row.repository = repository_of(value);
     row.not_a_job = text_or(value, "not_a_job", "");
+    row.cause = text_or(value, "cause", "");
     row.ran = text_or(value, "outcome", "") == "ran";
     row.complete = value.find("complete")->as_bool();
     if (const Value* job = value.find("job")) row.job = read_row_job(*job, row.id);
