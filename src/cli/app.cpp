@@ -30,7 +30,11 @@ class Parser {
     app.allow_extras();
     const std::vector<std::pair<CLI::Option*, Known>> declared = declare(app, rest);
     std::reverse(rest.begin(), rest.end());  // CLI11 takes them from the back
-    app.parse(rest);
+    try {
+      app.parse(rest);
+    } catch (const CLI::ParseError& error) {
+      complain({}, error.what());
+    }
     for (const auto& [option, known] : declared) collect(*option, known);
     sort_out(app.remaining());
     check_count();
@@ -53,25 +57,39 @@ class Parser {
   std::vector<std::string> with_values_attached(std::span<const std::string> words) {
     std::vector<std::string> rest;
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string& word = words[i];
-      if (word == "--") {
+      if (words[i] == "--") {
         rest.insert(rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
         break;
       }
-      const Known known = word.find('=') == std::string::npos ? find(word) : Known{};
-      const bool has_next = i + 1 < words.size();
-      if (known.spec == nullptr || known.spec->takes == Takes::nothing) {
-        rest.push_back(word);
-      } else if (known.spec->takes == Takes::boolean) {
-        const bool takes_next = !known.negated && has_next && (words[i + 1] == "true" || words[i + 1] == "false");
-        rest.push_back(takes_next ? word + "=" + words[++i] : word);
-      } else if (has_next && words[i + 1].rfind("--", 0) != 0) {
-        rest.push_back(word + "=" + words[++i]);
-      } else {
-        complain(word, "needs a value", known.spec->value_name);
-      }
+      const std::string* next = i + 1 < words.size() ? &words[i + 1] : nullptr;
+      if (attach(words[i], next, rest)) ++i;
     }
     return rest;
+  }
+
+  // Appends one word, with its value when that is `next`; says whether it took `next`.
+  bool attach(const std::string& word, const std::string* next, std::vector<std::string>& rest) {
+    const std::string name = name_of(word);
+    const bool attached = name.size() < word.size();
+    const Known known = find(name);
+    const Takes takes = known.spec == nullptr ? Takes::nothing : known.spec->takes;
+    if (takes == Takes::nothing) {
+      rest.push_back(word);
+      return false;
+    }
+    if (takes == Takes::boolean) {
+      const bool takes_next = !attached && !known.negated && next != nullptr && (*next == "true" || *next == "false");
+      rest.push_back(takes_next ? word + "=" + *next : word);
+      return takes_next;
+    }
+    const bool takes_next = !attached && next != nullptr && next->rfind("--", 0) != 0;
+    const std::string whole = takes_next ? word + "=" + *next : word;
+    if (whole.size() > name.size() + 1) {
+      rest.push_back(whole);
+    } else {
+      complain(name, "needs a value", known.spec->value_name);
+    }
+    return takes_next;
   }
 
   // Only what occurs is declared: a command has a hundred options and a command line uses five.
@@ -99,8 +117,6 @@ class Parser {
     for (const std::string& value : option.results()) {
       if (spec.takes == Takes::nothing || spec.takes == Takes::boolean) {
         collect_switch(spec, typed, known.negated, value);
-      } else if (value.empty()) {
-        complain(typed, "needs a value", spec.value_name);
       } else if (spec.takes == Takes::value && result_.has(spec.name)) {
         complain(typed, "is given more than once");
       } else {
@@ -155,7 +171,7 @@ class Parser {
     }
     if (!problems_.empty()) return;
     for (std::size_t i = result_.positionals.size(); i < arguments_.size(); ++i) {
-      if (arguments_[i].required) complain(arguments_[i].name, "is missing: " + arguments_[i].help);
+      if (arguments_[i].required) complain(arguments_[i].name, "is missing", arguments_[i].help);
     }
   }
 
