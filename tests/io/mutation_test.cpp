@@ -1,5 +1,6 @@
 // The readers on damaged input: every kept fuzz input with random bytes changed, removed, doubled or spliced, from a fixed seed. A
 // reader may answer or throw InputError; anything else, and anything that the sanitizers see, is a failure.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 
 #include "errors.h"
 #include "io/gpu_query.h"
+#include "io/importers/importer.h"
 #include "io/job_file.h"
 #include "io/json_reader.h"
 #include "io/model_source.h"
@@ -43,6 +45,15 @@ void read_safetensors(const std::string& text) {
 void read_smi(const std::string& text) {
   (void)io::choose_cards(text.starts_with('|') ? io::parse_npu_smi(text) : io::parse_nvidia_smi(text), std::nullopt,
                          {});
+}
+
+void import(const std::string& text, const std::string& format) {
+  io::ImportContext context;
+  context.format = format;
+  Problems problems;
+  TrainingPlan plan;
+  const io::JobFile job = io::import_text(text, "x", "", context, problems);
+  read_plan(job.plan, "x", plan, problems);
 }
 
 std::vector<std::string> kept_inputs(const std::string& name) {
@@ -89,6 +100,25 @@ TEST_CASE("damaged input gives an answer or a problem") {
       damage(text, inputs[random() % inputs.size()], random);
     INFO(text);
     CHECK_NOTHROW(error_of([&, read = reader] { return read(text), 0; }));
+  }
+}
+
+TEST_CASE("damaged jobs of frameworks give a plan or a problem") {
+  std::vector<std::string> formats{"script"};
+  for (const io::Importer& importer : io::importers()) formats.emplace_back(importer.name);
+  std::mt19937 random(20240608);
+  for (const std::string& format : formats) {
+    std::string corpus = "import_" + format;
+    std::replace(corpus.begin(), corpus.end(), '-', '_');
+    const std::vector<std::string> inputs = kept_inputs(corpus);
+    REQUIRE_FALSE(inputs.empty());
+    for (int round = 0; round < 150; ++round) {
+      std::string text = inputs[random() % inputs.size()];
+      for (std::size_t change = 0; change <= random() % 6; ++change)
+        damage(text, inputs[random() % inputs.size()], random);
+      INFO(format << ": " << text);
+      CHECK_NOTHROW(error_of([&] { return import(text, format), 0; }));
+    }
   }
 }
 

@@ -80,7 +80,7 @@ constexpr std::string_view kHarmless =
     "flops_profiler* tensorboard* wandb* csv_monitor* comms_logger* autotuning* elasticity* data_efficiency* "
     "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
     "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
-    "inference* memory_debug_breakdown activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
+    "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
 
 // Sizes that the plan keeps under DeepSpeed's own names.
 constexpr std::array<std::string_view, 10> kCopied{"reduce_bucket_size",
@@ -185,6 +185,7 @@ void read_precision(KeyReader& reader, const DeepSpeedFill& fill, Draft& draft) 
 int claim(const JobSource& source) {
   if (source.arguments) return 0;
   if (source.keys.find("zero_optimization") != nullptr) return 100;
+  if (source.keys.find("architectures") != nullptr) return 0;  // a model's config may say bf16 and fp16 too
   return count_keys(source.keys, "train_micro_batch_size_per_gpu train_batch_size bf16 fp16 zero_allow_untested_optimizer "
                                  "autotuning activation_checkpointing wall_clock_breakdown steps_per_print") >= 2 ? 70 : 0;
 }

@@ -21,7 +21,13 @@ constexpr StoredEnding kStoredEndings[] = {
     {"-awq-int4", "awq"},              {"-aqlm-2bit-1x16", "aqlm"}, {"-bf16", ""},             {"-mxfp4", "mxfp4"},
 };
 // Endings of fine-tuned versions, whose shapes are those of the base.
-constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf", "-chat", "-it", "-base", "-hf", "-pt", "-instruct-v0.1", "-instruct-v0.2", "-instruct-v0.3", "-instruct-2407", "-v0.1", "-v0.2", "-v0.3", "-thinking", "-2507", "-2501"};
+constexpr std::string_view kTunedEndings[] = {
+    "-instruct", "-chat-hf", "-chat",   "-it",    "-base",     "-hf",       "-pt",   "-v0.1", "-v0.2",
+    "-v0.3",     "-2407",    "-2501",   "-2507",  "-thinking", "-deduped",  "-fp16", "-bf16", "-dequantized"};
+// What a base's name may end with where a mirror's does not.
+constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
+// Words inside of a name that change the training, not the shapes.
+constexpr std::string_view kTunedWords[] = {"-coder", "-chat", "-math"};
 
 bool cut_ending(std::string& name, std::string_view ending) {
   const std::string lower = to_lower(name);
@@ -65,9 +71,11 @@ std::vector<std::string> relatives(std::string name, std::string& quantization) 
     const std::string lower = to_lower(result[i]);
     if (lower.starts_with("meta-llama")) result.push_back(result[i].substr(5));
     if (lower.starts_with("llama")) result.push_back("Meta-" + result[i]);
-    result.push_back(result[i] + "-v0.1");
-    result.push_back(result[i] + "-hf");
-    result.push_back(result[i] + "-Instruct");
+    for (const std::string_view ending : kBaseEndings) result.push_back(result[i] + std::string(ending));
+    for (const std::string_view word : kTunedWords) {
+      const std::size_t at = lower.find(word);
+      if (at != std::string::npos) result.push_back(result[i].substr(0, at) + result[i].substr(at + word.size()));
+    }
   }
   return result;
 }

@@ -38,6 +38,10 @@ constexpr std::array kOptimizers{Name{"torch.optim.AdamW", "adamw"},
                                  Name{"optimi_adamw", "adamw"},
                                  Name{"adamw_anyprecision", "adamw-anyprecision"},
                                  Name{"OneBitAdam", "adamw"},
+                                 Name{"OnebitAdam", "adamw"},
+                                 Name{"ZeroOneAdam", "adamw"},
+                                 Name{"OneBitLamb", "lamb"},
+                                 Name{"OnebitLamb", "lamb"},
                                  Name{"FusedAdam", "adamw_torch_fused"},
                                  Name{"bitsandbytes.optim.PagedAdamW8bit", "paged_adamw_8bit"},
                                  Name{"bitsandbytes.optim.PagedAdamW", "paged_adamw_32bit"},
@@ -122,6 +126,9 @@ std::string dtype_word(std::string_view text) {
 }
 
 void set_optimizer(const std::string& name, Draft& draft) {
+  const std::string lower = to_lower(name);
+  if (lower.starts_with("onebit") || lower.starts_with("zeroone"))
+    draft.warnings.push_back("the buffers of " + name + " for compressed gradients are not billed");
   for (const Name& known : kOptimizers) {
     if (known.from == name) return draft.set("optimizer", Value::of(std::string(known.to)));
   }

@@ -207,7 +207,8 @@ int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "tune") return 100;
   const Value* model = source.keys.find("model");
   const Value* component = model == nullptr || !model->is_map() ? nullptr : model->find("_component_");
-  return component != nullptr ? 100 : 0;
+  if (component != nullptr) return 100;
+  return count_keys(source.keys, "policy_model tokenizer checkpointer enable_activation_checkpointing recipe_checkpoint") >= 3 ? 90 : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {

@@ -1,0 +1,114 @@
+// Launch scripts and command lines.
+#include <string>
+#include <vector>
+
+#include "io/importers/importer.h"
+#include "io/importers/shell_words.h"
+#include "membill/catalog.h"
+#include "support/catch.h"
+
+namespace membill::importers_test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Words last_words(const std::string& script) {
+  const std::vector<io::ShellCommand> commands = io::split_script(script);
+  return commands.empty() ? Words() : commands.back().words;
+}
+
+io::JobFile run(const std::string& script, TrainingPlan& plan) {
+  Problems problems;
+  io::JobFile job = io::import_text(script, "run.sh", "", {}, problems);
+  read_plan(job.plan, job.file, plan, problems);
+  for (const Problem& problem : problems.list()) UNSCOPED_INFO(to_text(problem));
+  CHECK(problems.empty());
+  return job;
+}
+
+std::string problem_of(const std::string& script) {
+  Problems problems;
+  try {
+    (void)io::import_text(script, "run.sh", "", {}, problems);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) problems.add(problem);
+  }
+  return problems.empty() ? std::string() : to_text(problems.list().front());
+}
+
+}  // namespace
+
+TEST_CASE("words are split as a shell splits them") {
+  CHECK(last_words("a 'b c' \"d e\" f\\ g # no") == Words{"a", "b c", "d e", "f g"});
+  CHECK(last_words("a \\\n  b \\\n  c") == Words{"a", "b", "c"});
+  CHECK(last_words("X=1\nY=\"$X 2\"\nrun $X \"$Y\" $Y '$X'") == Words{"run", "1", "1 2", "1", "2", "$X"});
+  CHECK(last_words("run ${A:-7} ${B:=x} ${C-'q r'} $D ${E}") == Words{"run", "7", "x", "q r", "$D", "${E}"});
+  CHECK(last_words("N=8\nrun $((N * 2 / 4)) $((1+)) $(nproc)") == Words{"run", "4", "$((1+))", "$(nproc)"});
+  CHECK(last_words("A=(\n --x 1 # one\n --y '2 3'\n)\nA+=(z)\nrun \"${A[@]}\" end") ==
+        Words{"run", "--x", "1", "--y", "2 3", "z", "end"});
+  CHECK(last_words("cat <<EOF > f\nrun --not\nEOF\nrun now > log 2>&1") == Words{"run", "now"});
+}
+
+TEST_CASE("unfinished shell text ends quietly") {
+  for (const char* text : {"'", "\"", "${", "$((", "$(", "a=(", "\\", "<<", "$", "${a:-${b:-", "a=(\"", "\"${"}) {
+    INFO(text);
+    CHECK_NOTHROW(io::split_script(text));
+  }
+}
+
+TEST_CASE("the last command that trains is read") {
+  TrainingPlan plan;
+  const io::JobFile job = run("#!/bin/bash\nBATCH=${BATCH:-2}\npip install x\n"
+                              "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 --nnodes=2 train.py \\\n"
+                              "  --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size $BATCH \\\n"
+                              "  --bf16 True --gradient_checkpointing --model_max_length 1024 --learning_rate 2e-5\n"
+                              "python -m http.server\n",
+                              plan);
+  CHECK(job.format == "hf-trainer");
+  CHECK(job.model == "meta-llama/Llama-2-7b-hf");
+  CHECK(job.hardware.count == 4);
+  CHECK(job.hardware.nodes == 2);
+  CHECK(plan.batch == 2);
+  CHECK(plan.seq == 1024);
+  CHECK(plan.engine == Engine::ddp);
+  CHECK(plan.checkpointing.mode == Checkpointing::full);
+}
+
+TEST_CASE("a variable that the script does not set is named") {
+  const std::string problem = problem_of(
+      "#!/bin/sh\npython train.py --model_name_or_path llama-2-7b --per_device_train_batch_size $B --bf16 True --num_train_epochs 1 --learning_rate 1\n");
+  CHECK(problem.find("per_device_train_batch_size") != std::string::npos);
+  CHECK(problem.find("'$B' is not set in the script") != std::string::npos);
+  CHECK(problem_of("#!/bin/sh\necho hello\n").find("no command in it trains") != std::string::npos);
+}
+
+TEST_CASE("accelerate's and DeepSpeed's launchers") {
+  TrainingPlan zero, fsdp;
+  const io::JobFile job = run("#!/bin/sh\ndeepspeed --num_gpus=4 train.py --deepspeed zero2 --model_name_or_path llama-2-7b --bf16 True "
+                              "--per_device_train_batch_size 1 --num_train_epochs 1 --max_seq_length 512 --output_dir x\n",
+                              zero);
+  CHECK(job.hardware.count == 4);
+  CHECK(zero.engine == Engine::deepspeed);
+  CHECK(zero.sharding.zero == 2);
+  CHECK(zero.precision == Precision::master_bf16);
+  CHECK(zero.sharding.engine_keys["reduce_bucket_size"] == "200000000");
+  run("#!/bin/sh\naccelerate launch --num_processes 8 --use_fsdp --fsdp_sharding_strategy FULL_SHARD --fsdp_auto_wrap_policy "
+      "TRANSFORMER_BASED_WRAP --mixed_precision bf16 train.py --model_name_or_path llama-2-7b --per_device_train_batch_size 1 "
+      "--num_train_epochs 1 --max_seq_length 512 --output_dir x\n",
+      fsdp);
+  CHECK(fsdp.engine == Engine::fsdp);
+  CHECK(fsdp.sharding.fsdp == "full_shard");
+  CHECK(fsdp.weights == WeightFormat::fp32);
+  CHECK(fsdp.sharding.engine_keys["param_dtype"] == "bf16");
+}
+
+TEST_CASE("the words after -- are a command") {
+  Problems problems;
+  const io::JobFile job = io::import_command({"swift", "sft", "--model", "Qwen/Qwen2.5-7B-Instruct", "--tuner_type", "lora", "--max_length", "1024"}, {}, problems);
+  CHECK(problems.empty());
+  CHECK(job.format == "ms-swift");
+  CHECK(job.model == "qwen2.5-7b");
+  CHECK_THROWS_AS(io::import_command({"ls", "-l"}, {}, problems), InputError);
+}
+
+}  // namespace membill::importers_test
