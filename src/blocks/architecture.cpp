@@ -10,7 +10,10 @@ Tensor Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) 
 }
 
 Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const {
-  Tensor embedded = apply_embedding(f, outer.at(embedding_name()), ids);
+  return made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
+}
+
+Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
   if (f.input_leaf != nullptr && !embedded.requires_grad()) {
     embedded.body().requires_grad = true;
     embedded.body().leaf = f.input_leaf;

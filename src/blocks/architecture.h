@@ -30,6 +30,9 @@ class Architecture {
   // The token embedding as the model calls it, made to need a gradient where adapters ask for that.
   [[nodiscard]] Tensor embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const;
 
+  // The embedding module's output as enable_input_require_grads leaves it.
+  [[nodiscard]] static Tensor made_to_need_gradient(Forward& f, Tensor embedded);
+
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }
   [[nodiscard]] virtual std::string_view head_name() const { return "lm_head"; }

@@ -5,9 +5,9 @@
 
 namespace membill {
 Tensor GemmaArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
-  const Tensor embedded = embed_tokens(f, outer, ids);
+  const Tensor embedded = apply_embedding(f, outer.at(embedding_name()), ids);
   const Tensor scale = f.r.empty({Size(1), Size(1)}, DType::fp32, "embedding scale");
-  return f.r.mul(embedded, f.r.cast(scale, embedded.dtype()), "scaled embedding");
+  return made_to_need_gradient(f, f.r.mul(embedded, f.r.cast(scale, embedded.dtype()), "scaled embedding"));
 }
 
 Tensor GemmaArchitecture::head(Forward& f, const Modules& outer, Tensor hidden) const {

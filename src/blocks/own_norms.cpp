@@ -30,7 +30,8 @@ Tensor cohere_layer_norm(Forward& f, Module& module, Tensor x) {
   Tensor hidden = r.cast(x, DType::fp32);
   const Tensor mean = r.mean_of_rows(hidden);
   const Tensor variance = r.mean_of_rows(r.square(r.sub(hidden, mean, "centred")));
-  hidden = r.mul(r.sub(hidden, mean, "centred"), r.rsqrt(r.add_scalar(variance)), "normalised");
+  Tensor centred = r.sub(hidden, mean, "centred");
+  hidden = r.mul(std::move(centred), r.rsqrt(r.add_scalar(variance)), "normalised");
   hidden = r.mul(r.cast(module.weight.value, DType::fp32), hidden, "norm output in fp32");
   return r.cast(hidden, x.dtype());
 }

@@ -4,11 +4,12 @@
 namespace membill {
 
 // torch.nn.functional.linear: mm, whose weight gradient is made before the input's; or addmm with a bias, the other way round.
+// Autocast converts an operator's arguments from the last to the first, as GCC evaluates them.
 Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
-  const Tensor in = autocast_input(std::move(x));
-  const DType type = autocast_ ? in.dtype() : weight.value.dtype();
-  const Tensor matrix = working_copy(weight, type);
+  const DType type = autocast_.value_or(weight.value.dtype());
   const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
+  const Tensor matrix = working_copy(weight, type);
+  const Tensor in = autocast_input(std::move(x));
   const Shape& w = matrix.shape();
   const bool node = needs_node({&in, &matrix, &offset});
   const Size& outputs = weight.in_by_out ? w.width : w.rows;
@@ -60,9 +61,9 @@ Tensor Recorder::embedding(const Tensor& ids, Parameter& table) {
 
 // at::native_layer_norm: mean and rstd in fp32; under autocast input, weight and bias in fp32.
 Tensor Recorder::layer_norm(Tensor x, Parameter& weight, Parameter* bias) {
-  const Tensor in = autocast_fp32(std::move(x));
-  const Tensor scale = autocast_fp32(weight.value);
   const Tensor offset = bias != nullptr ? autocast_fp32(bias->value) : Tensor();
+  const Tensor scale = autocast_fp32(weight.value);
+  const Tensor in = autocast_fp32(std::move(x));
   const bool node = needs_node({&in, &scale, &offset});
   Tensor kept_input = node ? saved(in) : Tensor(), kept_scale = node ? saved(scale) : Tensor();
   Tensor kept_offset = node && offset.defined() ? saved(offset) : Tensor();
@@ -86,7 +87,7 @@ Tensor Recorder::layer_norm(Tensor x, Parameter& weight, Parameter* bias) {
 }
 
 Tensor Recorder::batched_matmul(Tensor a, Tensor b, const Shape& shape, const char* label) {
-  const Tensor x = autocast_input(std::move(a)), y = autocast_input(std::move(b));
+  const Tensor y = autocast_input(std::move(b)), x = autocast_input(std::move(a));
   const bool node = needs_node({&x, &y});
   const bool gx = node && x.requires_grad(), gy = node && y.requires_grad();
   Tensor kept_x = gy ? saved(x) : Tensor(), kept_y = gx ? saved(y) : Tensor();
