@@ -11,8 +11,8 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
     r.set_layer(static_cast<int>(i));
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
-    if (f.plan.checkpointing.mode == Checkpointing::full) {
-      hidden = r.checkpoint(hidden, f.plan.checkpointing.reentrant, [&f, &architecture, context, inputs](Tensor x) {
+    if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
+      hidden = r.checkpoint(hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload}, [&f, &architecture, context, inputs](Tensor x) {
         const ItemScope scope(f.r, f.items.block);
         return architecture.layer(f, context, std::move(x), inputs);
       }, &f.second_output);
@@ -35,7 +35,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   const LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
   for (UnitModules& unit : modules.units) {
     r.writer().enter(unit.unit, true);
-    hidden = run_unit(f, architecture, unit, hidden, inputs);
+    hidden = run_unit(f, architecture, unit, std::move(hidden), inputs);
     r.writer().leave();
   }
   r.set_items(f.items.head);
@@ -46,6 +46,10 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
 }
 
 }  // namespace
+
+bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
+  return plan.mode == Checkpointing::full && (layer + 1) % plan.every == 0;
+}
 
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids, Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();

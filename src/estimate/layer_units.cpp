@@ -6,7 +6,7 @@ namespace membill {
 namespace {
 
 constexpr std::int64_t kLongestPeriod = 12;
-constexpr std::int64_t kFewestUnits = 4;  // below, three simulated units save nothing
+constexpr std::int64_t kFewestUnits = 5;  // below, four simulated units save nothing
 
 std::int64_t repeats(const std::vector<std::int32_t>& alike, std::int64_t first, std::int64_t length) {
   const auto layers = static_cast<std::int64_t>(alike.size());

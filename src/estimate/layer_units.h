@@ -1,4 +1,4 @@
-// How the layers of a stack fall into runs of alike units, so that each run is simulated by three units at most.
+// How the layers of a stack fall into runs of alike units, so that each run is simulated by four units at most.
 #pragma once
 
 #include <cstdint>

@@ -89,7 +89,8 @@ class Builder {
     }
     std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());
     for (std::size_t layer = 0; layer < alike.size(); ++layer)
-      alike[layer] = alike[layer] * 2 + (trains(section, static_cast<std::int64_t>(layer)) ? 1 : 0);
+      alike[layer] = alike[layer] * 4 + (trains(section, static_cast<std::int64_t>(layer)) ? 1 : 0) +
+                     (is_checkpointed(plan_.checkpointing, static_cast<std::int64_t>(layer)) ? 2 : 0);
     for (const LayerRun& run : find_runs(alike, expand_)) add_run(index, run);
   }
 
@@ -100,20 +101,23 @@ class Builder {
 
   void add_run(std::size_t index, const LayerRun& run) {
     const Section& section = model_.sections[index];
-    const int simulated = static_cast<int>(std::min<std::int64_t>(run.count, 3));
+    const int simulated = static_cast<int>(std::min<std::int64_t>(run.count, TraceWriter::kSimulatedUnits));
     const bool whole = run.length == 1 && run.count == model_.layers;
-    const Size turns = whole ? dims_.L - Size(2) : Size(run.count - 2);
-    const int first = r_.writer().add_run(run.count, simulated, simulated == 3 ? turns : Size(1));
+    const bool repeats = simulated == TraceWriter::kSimulatedUnits;
+    const std::int64_t written_out = TraceWriter::kSimulatedUnits - 1;
+    const Size turns = whole ? dims_.L - Size(written_out) : Size(run.count - written_out);
+    const int first = r_.writer().add_run(run.count, simulated, repeats ? turns : Size(1));
     for (int i = 0; i < simulated; ++i) {
       UnitModules unit;
       unit.unit = first + i;
       unit.section = index;
-      const std::int64_t place = i < 2 ? i : run.count - 1;
-      const std::int64_t stands_for = simulated == 3 && i == 1 ? run.count - 2 : 1;
+      const std::int64_t place = i < written_out ? i : run.count - 1;
+      const std::int64_t stands_for = repeats && i == TraceWriter::kRepeatedUnit ? run.count - written_out : 1;
       r_.writer().enter(unit.unit, true);
       for (std::int64_t layer = run.first + place * run.length; layer < run.first + (place + 1) * run.length; ++layer) {
         const std::int32_t kind = section.layer_kinds[static_cast<std::size_t>(layer)];
         unit.kinds.push_back(kind);
+        unit.numbers.push_back(layer);
         unit.layers.emplace_back();
         add_tensors(unit.layers.back(), section.kinds[static_cast<std::size_t>(kind)], dims_.kinds[index][static_cast<std::size_t>(kind)],
                     unit.unit, stands_for, trains(section, layer));
@@ -156,7 +160,7 @@ class Builder {
 
   // bitsandbytes replaces every torch.nn.Linear but the output head.
   [[nodiscard]] bool is_quantized(const TensorSpec& spec) const {
-    return weight_format(plan_.weights).quantized && spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
+    return weight_format(plan_.weights).quantized && plan_.weights != WeightFormat::mxfp4 && spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
@@ -227,8 +231,13 @@ DType adapter_dtype(const TrainingPlan& plan) {
   return DType::fp32;
 }
 
+// peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
+bool is_cast_for_kbit(WeightFormat format) {
+  return format == WeightFormat::nf4 || format == WeightFormat::fp4 || format == WeightFormat::int8 || format == WeightFormat::awq_int4;
+}
+
 DType unquantized_dtype(const TrainingPlan& plan) {
-  return weight_format(plan.weights).quantized && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
+  return is_cast_for_kbit(plan.weights) && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
 }
 
 bool shards_parameters(const TrainingPlan& plan) {

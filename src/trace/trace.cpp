@@ -17,10 +17,10 @@ int TraceWriter::add_run(std::int64_t count, int simulated, const Size& turns) {
   for (int i = 0; i < simulated; ++i) {
     Unit unit;
     unit.run = runs_;
-    unit.index = i < 2 ? i : static_cast<int>(count - 1);
-    if (simulated == 3 && i == 1) {
+    unit.index = i < kSimulatedUnits - 1 ? i : static_cast<int>(count - 1);
+    if (simulated == kSimulatedUnits && i == kRepeatedUnit) {
       unit.repeated = true;
-      unit.turns = count - 2;
+      unit.turns = count - (kSimulatedUnits - 1);
       unit.turns_size = size(turns);
     }
     units_.push_back(unit);

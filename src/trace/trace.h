@@ -47,14 +47,17 @@ struct NotPeriodic {
   std::string why;
 };
 
-// Writes a trace while a job is simulated. Identical layers are simulated as three units, the first, one that stands for all in
+// Writes a trace while a job is simulated. Identical layers are simulated as four units, the first, the second, one that stands for all in
 // between, and the last; the writer turns the middle one into a loop and gives tensors that pass from layer to layer an index.
 class TraceWriter {
  public:
   static constexpr int kNoUnit = -1;
+  static constexpr int kSimulatedUnits = 4;  // of a run, at most
+  static constexpr int kRepeatedUnit = 2;    // the one of them that stands for all others
 
-  // A run of `count` identical units of which `simulated` (1, 2 or 3) are simulated. Returns the number of its first unit; the
-  // others follow. With 3, the middle one stands for count - 2 turns. `turns` is count - 2 as the formulas name it.
+  // A run of `count` identical units of which `simulated` (1 to 4) are simulated. Returns the number of its first unit; the
+  // others follow. With 4, the third stands for count - 3 turns, `turns` as the formulas name them. The second is there so that the
+  // third follows a unit like itself: what the first hands on may live and die differently.
   int add_run(std::int64_t count, int simulated, const Size& turns);
 
   ItemId item(std::string_view id);

@@ -71,10 +71,10 @@ std::string found(Change change) {
 TEST_CASE("the defaults are a valid job", "[validate]") { CHECK(Case().text() == ""); }
 
 TEST_CASE("what this version does not bill is one line each", "[validate]") {
-  CHECK(found([](Case& c) { c.plan.engine = Engine::deepspeed; }) == "engine: deepspeed is not billed yet (torch)\n");
+  CHECK(found([](Case& c) { c.plan.engine = Engine::deepspeed; }) == "engine: deepspeed is not billed yet (torch, ddp)\n");
   CHECK(found([](Case& c) { c.plan.stage = Stage::dpo; }) == "stage: dpo is not billed yet (sft, pretrain)\n");
   CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
-        "method: vera is not billed yet (full, freeze, lora, qlora)\n");
+        "method: vera is not billed yet (full, freeze, lora, qlora, dora)\n");
   CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==
         "implementation: unsloth is not billed yet (hf)\n");
   CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
@@ -233,13 +233,13 @@ TEST_CASE("an engine must be able to shard as asked", "[validate]") {
           c.plan.sharding.offload = "optimizer+param";
         }) ==
         "sharding.offload: parameters can be offloaded by ZeRO-3 only (sharding.zero 3)\n"
-        "engine: deepspeed is not billed yet (torch)\n");
+        "engine: deepspeed is not billed yet (torch, ddp)\n");
   CHECK(found([](Case& c) {
           c.plan.engine = Engine::megatron;
           c.plan.sharding.zero = 3;
         }) ==
         "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n"
-        "engine: megatron is not billed yet (torch)\n");
+        "engine: megatron is not billed yet (torch, ddp)\n");
 }
 
 TEST_CASE("degrees must divide", "[validate]") {
@@ -250,7 +250,7 @@ TEST_CASE("degrees must divide", "[validate]") {
       c.hardware.count = count;
     });
   };
-  const std::string tail = "engine: megatron is not billed yet (torch)\n";
+  const std::string tail = "engine: megatron is not billed yet (torch, ddp)\n";
   ParallelPlan p;
   p.tp = 4;
   CHECK(parallel(p, 8) == tail);
@@ -290,7 +290,7 @@ TEST_CASE("cards and nodes", "[validate]") {
           c.plan.engine = Engine::ddp;
           c.hardware.count = 8;
           c.hardware.nodes = 3;
-        }) == "hardware.nodes: 3 does not divide the 8 cards\nengine: ddp is not billed yet (torch)\n");
+        }) == "hardware.nodes: 3 does not divide the 8 cards\n");
   CHECK(found([](Case& c) { c.hardware.others_use = Bytes(-1); }) == "hardware.others_use: must not be negative\n");
 }
 
