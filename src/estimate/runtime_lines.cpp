@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kMoreKernels =
     450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
 
+constexpr std::int64_t kFifth = 5;
+constexpr std::int64_t kWidestPercent = 35;
+
 constexpr std::array kReadings = {
     ContextReading{"a100-80gb", true, 481, "torch 2.1.1, CUDA 12.1",
                    "stas00/ml-engineering training/performance/README.md"},
@@ -90,6 +93,16 @@ Source context_source(const Hardware& hardware, const TrainingPlan& plan) {
     text += (text.empty() ? "measured on other cards: " : "; ") + std::string(reading.source);
   }
   return text;
+}
+
+Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside,
+                   std::optional<std::int64_t> card) {
+  const std::int64_t likely = checked_add(reserved, *beside.likely);
+  std::int64_t high = checked_add(checked_add(reserved, reserved / kFifth), *beside.high);
+  if (card && high > *card) high = std::max(likely, *card);
+  const std::int64_t widest = likely / 100 * kWidestPercent;
+  const std::int64_t low = std::max(checked_add(allocated, *beside.low), high - widest);
+  return {std::min(low, likely), likely, high};
 }
 
 Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan) {

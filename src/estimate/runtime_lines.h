@@ -1,6 +1,7 @@
 // What the CUDA runtime holds of a card: the context beside the caching allocator's memory, and the workspaces that lie inside it.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -34,5 +35,12 @@ struct ContextReading {
 // the trace, never a line beside it. 8.125 MiB; 32 MiB from compute capability 9.0 on (torch before 2.15: at 9.0 only); 32 MiB on AMD's
 // cards, 128 MiB on those of CDNA 3 and 4. Without a card: 8.125 MiB.
 [[nodiscard]] Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan);
+
+// What nvidia-smi shows of the process, from the replay's allocated and reserved bytes and what lies beside them. Low: the tensors'
+// blocks alone (a cache given up near the card's limit, segments used better). Likely: the replay's. High: the cache holds a fifth more
+// than the replay's, as sequences of other lengths and other orders of events leave it: of the 33 nvidia-smi readings of
+// fms-acceleration in data/measurements/published.jsonl the replay is up to a fifth short of 31. Not above the card, unless the likely
+// figure is, and no wider than 35 % of it where the low end can rise.
+[[nodiscard]] Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside, std::optional<std::int64_t> card);
 
 }  // namespace membill

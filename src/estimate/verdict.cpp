@@ -84,7 +84,7 @@ class Judgement {
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
     totals.reserved = Range::exact(shown.reserved);
-    totals.device = {checked_add(shown.reserved, *beside_.low), checked_add(shown.reserved, *beside_.likely), checked_add(shown.reserved, *beside_.high)};
+    totals.device = device_range(shown.allocated, shown.reserved, beside_, capacity_);
     totals.host = host_total();
     totals.nvme = Range::exact(0);
     report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
