@@ -151,7 +151,8 @@ void settle_load_dtype(const ModelFacts& model, Draft& draft) {
   draft.load_dtype = model.stored_dtype;
   if (!draft.load_dtype.empty()) return;
   draft.load_dtype = "bf16";
-  if (!draft.own_precision && !draft.quantized)
+  const bool upcast = draft.fsdp_upcasts && !trains_adapters(draft);
+  if (!draft.own_precision && !draft.quantized && !upcast && plan_text(draft, "engine") != "deepspeed")
     draft.assume("the dtype of the checkpoint is not known: bf16 taken");
 }
 
@@ -201,6 +202,7 @@ JobFile finish_draft(Draft& draft) {
   settle_load_dtype(model, draft);
   settle_engine(draft);
   settle_precision(draft);
+  if (plan_text(draft, "attention") == "flash") draft.set("attention_mask", Value::of(false));  // padding is taken out before it
   if (model.known && !draft.context.model && draft.model && to_lower(model.argument) != to_lower(*draft.model) &&
       !is_there(model.argument)) {
     draft.assume("model " + membill::quoted(*draft.model) + " has the shapes of the preset " + model.argument);

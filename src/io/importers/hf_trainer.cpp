@@ -118,7 +118,7 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
   }
   const bool adapters = trains_adapters(draft);
   draft.load_dtype = !adapters ? "fp32" : draft.fp16 ? "fp16" : "bf16";
-  if (draft.quantized) return;
+  if (draft.quantized || plan_text(draft, "engine") == "deepspeed" || draft.own_precision) return;
   draft.assume(adapters ? "the script is taken to load the frozen base in " + draft.load_dtype
                         : "the script is taken to load the weights in fp32, as from_pretrained of Transformers 4 does; --weights bf16 "
                           "--precision amp-bf16 otherwise");
@@ -164,12 +164,12 @@ void read(const JobSource& source, Draft& draft) {
   read_stage(reader, draft);
   read_training_arguments(reader, false, draft);
   read_method(reader, draft);
-  read_load_dtype(reader, draft);
   read_lengths(reader, draft);
   const Value* flash = reader.given("use_flash_attn");
   const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));
   set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"), "attn_implementation", draft);
   read_sharding_arguments(reader, source.launch, draft);
+  read_load_dtype(reader, draft);
   draft.add_records(reader);
 }
 

@@ -255,7 +255,7 @@ class Splitter {
   }
 
   // A default may hold quotes and variables itself.
-  std::string default_text(std::string_view text, int depth) const {
+  std::string default_text(std::string_view text, int depth) {
     if (depth >= kDeepest) return {};
     Splitter inner(text);
     inner.variables_ = variables_;
@@ -263,6 +263,7 @@ class Splitter {
     if (inner.depth_ >= kDeepest) return std::string(text);
     std::string result;
     while (inner.at_ < inner.text_.size()) inner.take(result);
+    quoted_ = quoted_ || inner.quoted_;
     return result;
   }
 
