@@ -156,7 +156,7 @@ class Splitter {
     } else if (c == '$') {
       const std::string value = variable(0);
       word += value;
-      if (value.find(' ') != std::string::npos) breaks_ = true;
+      if (value.find(' ') != std::string::npos && !value.starts_with("$(")) breaks_ = true;
     } else {
       word += c;
       ++at_;
@@ -210,6 +210,7 @@ class Splitter {
       if (text_[at_++] == ')' && --depth == 0) break;
     }
     const std::string_view whole = text_.substr(start, at_ - start);
+    if (whole.starts_with("$(expr ")) return arithmetic(expand(whole.substr(7, whole.size() - 8))).value_or(std::string(whole));
     if (!whole.starts_with("$((") || !whole.ends_with("))")) return std::string(whole);
     return arithmetic(expand(whole.substr(3, whole.size() - 5))).value_or(std::string(whole));
   }
@@ -218,7 +219,7 @@ class Splitter {
   std::string expand(std::string_view expression) const {
     std::string result;
     for (std::size_t i = 0; i < expression.size();) {
-      if (std::string_view("${}").find(expression[i]) != std::string_view::npos) {
+      if (std::string_view("${}\\").find(expression[i]) != std::string_view::npos) {
         ++i;
       } else if (is_name_start(expression[i])) {
         std::string name;

@@ -147,6 +147,7 @@ void read_loss(KeyReader& reader, Draft& draft) {
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
+  if (count_keys(keys, "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len") > 0) return 0;
   const bool trainer = count_keys(keys, "per_device_train_batch_size output_dir learning_rate gradient_accumulation_steps "
                                         "num_train_epochs model_name_or_path gradient_checkpointing bf16") >= 3;
   if (!trainer) return count_keys(keys, "dataset_name max_length use_peft model_name_or_path lora_r") >= 3 ? 30 : 0;
