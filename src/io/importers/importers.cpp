@@ -43,7 +43,7 @@ bool is_own(const Value& tree) {
   const Value* hardware = tree.find("hardware");
   const int own = count_keys(tree, "method seq batch accumulate checkpointing precision weights adapter sharding parallel engine "
                                    "attention implementation evaluation loop kbit_prepare allocator");
-  return (hardware != nullptr && hardware->is_map()) || own >= 1 || tree.entries().empty();
+  return (hardware != nullptr && hardware->is_map()) || own >= 1 || tree.entries().empty() || tree.find("model") != nullptr;
 }
 
 bool is_model_config(const Value& tree) {
