@@ -131,7 +131,7 @@ class JobRun {
         if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
         if (parameter.unit != TraceWriter::kNoUnit) writer_.enter(parameter.unit, true);
       }
-      parameter.gradient = r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient", items_.gradients);
+      r_.accumulate(parameter, r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient", items_.gradients));
     }
     if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
   }

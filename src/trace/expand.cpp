@@ -12,6 +12,7 @@ class Expansion {
 
   FlatTrace run() {
     place_slots();
+    flat_.events.reserve(count(0, trace_.events.size()));
     walk(0, trace_.events.size(), 0);
     return std::move(flat_);
   }
@@ -45,6 +46,22 @@ class Expansion {
       first_[i] = flat_.tensors;
       flat_.tensors += highest[i] + 1;
     }
+  }
+
+  // Events of a stretch, loops written out.
+  [[nodiscard]] std::size_t count(std::size_t from, std::size_t to) const {
+    std::size_t sum = 0;
+    for (std::size_t i = from; i < to; ++i) {
+      const Event& event = trace_.events[i];
+      if (event.kind != EventKind::loop) {
+        ++sum;
+        continue;
+      }
+      const auto end = static_cast<std::size_t>(event.slot);
+      sum += static_cast<std::size_t>(turns(event)) * count(i + 1, end);
+      i = end;
+    }
+    return sum;
   }
 
   void walk(std::size_t from, std::size_t to, std::int32_t turn) {

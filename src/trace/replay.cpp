@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "membill/units.h"
+#include "trace/allocator_driver.h"
 
 namespace membill {
 namespace {
@@ -13,13 +13,13 @@ class Replay {
  public:
   Replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
          std::optional<std::int64_t> capacity)
-      : flat_(flat), bytes_(bytes), allocator_(settings, capacity), blocks_(static_cast<std::size_t>(flat.tensors)), place_(trace.moments.size(), -1) {}
+      : flat_(flat), bytes_(bytes), driver_(settings, capacity, static_cast<std::size_t>(flat.tensors)), place_(trace.moments.size(), -1) {}
 
   ReplayResult run() {
     for (std::size_t i = 0; i < flat_.events.size() && result_.survives; ++i) step(flat_.events[i], i);
     close_moment();
     note_reserved();
-    result_.retries = allocator_.counters().retries;
+    result_.retries = driver_.counters().retries;
     return std::move(result_);
   }
 
@@ -28,22 +28,16 @@ class Replay {
     switch (event.kind) {
       case EventKind::allocate: {
         const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-        if (bytes == 0) return;
-        const auto block = allocator_.allocate(bytes);
-        if (block) blocks_[static_cast<std::size_t>(event.number)] = *block;
-        else fail(bytes);
+        if (!driver_.allocate(static_cast<std::size_t>(event.number), bytes)) fail(bytes);
         return;
       }
-      case EventKind::release:
-        allocator_.release(blocks_[static_cast<std::size_t>(event.number)]);
-        blocks_[static_cast<std::size_t>(event.number)] = {};
-        return;
+      case EventKind::release: driver_.release(static_cast<std::size_t>(event.number)); return;
       case EventKind::moment:
         close_moment();
         seen_ = event.number;
         open_moment(i >= flat_.billed_from ? event.number : -1);
         return;
-      case EventKind::empty_cache: allocator_.empty_cache(); return;
+      case EventKind::empty_cache: driver_.allocator().empty_cache(); return;
       case EventKind::loop:
       case EventKind::end_loop: return;
     }
@@ -58,18 +52,18 @@ class Replay {
   void open_moment(std::int32_t moment) {
     current_ = moment;
     note_reserved();
-    allocator_.reset_peaks();
+    driver_.allocator().reset_peaks();
     if (moment < 0 || place_[static_cast<std::size_t>(moment)] >= 0) return;
     place_[static_cast<std::size_t>(moment)] = static_cast<int>(result_.moments.size());
     result_.moments.push_back({moment, 0, 0});
   }
 
-  void note_reserved() { result_.reserved = std::max(result_.reserved, allocator_.counters().reserved.peak); }
+  void note_reserved() { result_.reserved = std::max(result_.reserved, driver_.counters().reserved.peak); }
 
   void close_moment() {
     if (current_ < 0) return;
     ReplayMoment& moment = result_.moments[static_cast<std::size_t>(place_[static_cast<std::size_t>(current_)])];
-    const Gauge& allocated = allocator_.counters().allocated;
+    const Gauge& allocated = driver_.counters().allocated;
     moment.allocated = std::max(moment.allocated, allocated.peak);
     moment.end = allocated.current;
     result_.allocated = std::max(result_.allocated, allocated.peak);
@@ -77,8 +71,7 @@ class Replay {
 
   const FlatTrace& flat_;
   std::span<const std::int64_t> bytes_;
-  CachingAllocator allocator_;
-  std::vector<BlockHandle> blocks_;
+  AllocatorDriver driver_;
   std::vector<int> place_;
   std::int32_t current_ = -1, seen_ = -1;
   ReplayResult result_;
@@ -94,12 +87,9 @@ ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const s
 std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
                                const AllocatorSettings& settings) {
   const ReplayResult unlimited = replay(flat, trace, bytes, settings, std::nullopt);
-  std::int64_t fails = unlimited.allocated / kMiB - 1, survives = ceil_div(unlimited.reserved, kMiB);
-  while (survives - fails > 1) {
-    const std::int64_t middle = fails + (survives - fails) / 2;
-    (replay(flat, trace, bytes, settings, middle * kMiB).survives ? survives : fails) = middle;
-  }
-  return survives * kMiB;
+  return smallest_survivor(unlimited.allocated, unlimited.reserved, kMiB, [&](std::int64_t capacity) {
+    return replay(flat, trace, bytes, settings, capacity).survives;
+  });
 }
 
 }  // namespace membill
