@@ -72,7 +72,8 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   LoraAdapter& adapter = *module.adapter;
   Tensor result = apply_base(f, module, x);
-  result = r.contiguous_copy(result, result.shape(), "clone of the base result");
+  const bool clones = module.quantized->format == WeightFormat::nf4 || module.quantized->format == WeightFormat::fp4;
+  if (clones) result = r.contiguous_copy(result, result.shape(), "clone of the base result");
   const DType type = result.dtype();
   const bool converts = !r.autocast();
   if (converts) x = r.cast(std::move(x), adapter.down.value.dtype());

@@ -18,6 +18,16 @@ Tensor batch_first(Forward& f, const Tensor& x, bool is_view) {
   return f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
+// The result of a matrix product over (b, heads): its gradient comes with heads last and is copied unless there is one row.
+Tensor heads_first_gradient(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  if (contiguous_heads(f) || !r.needs_node({&x})) return x;
+  Tensor out = r.view(x, x.shape());
+  r.record({&out}, {r.edge(x)},
+           [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) { return Gradients{rec.empty(shape, type, "gradient, heads first")}; });
+  return out;
+}
+
 // transformers 5.24 models/llama/modeling_llama.py eager_attention_forward.
 Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tensor& k, const Tensor& v) {
   Recorder& r = f.r;
@@ -36,7 +46,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);
   right = batch_first(f, r.autocast_input(values), !repeats || expands);
-  Tensor output = r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output");
+  Tensor output = heads_first_gradient(f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 
@@ -189,7 +199,7 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   scores = r.dropout(std::move(scores), f.attention_dropout);
   const Tensor weights = r.cast(scores, type);
   right = matmul_heads(f, call, values, !repeats);
-  Tensor output = r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output");
+  Tensor output = heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
   output = r.cast(std::move(output), type);
   r.resume_autocast();
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");

@@ -8,10 +8,10 @@ namespace membill {
 namespace {
 
 Tensor tanh_of_cubic(Recorder& r, const Tensor& x) {
-  const Tensor scaled = r.mul_scalar(x, "scaled input");
+  Tensor scaled = r.mul_scalar(x, "scaled input");
   Tensor square = r.mul(r.mul_scalar(x, "scaled input"), x, "scaled square");
   square = r.add_scalar(std::move(square));
-  return r.tanh(r.mul(scaled, std::move(square), "argument of tanh"));
+  return r.tanh(r.mul(std::move(scaled), std::move(square), "argument of tanh"));
 }
 
 Tensor gelu_forward(Recorder& r, const Tensor& x) {
@@ -22,14 +22,13 @@ Tensor gelu_forward(Recorder& r, const Tensor& x) {
 Tensor gelu_backward(Recorder& r, const Tensor& g, const Tensor& x) {
   const Tensor tanh = tanh_of_cubic(r, x);
   Tensor first = r.mul_scalar(x, "half of the input");
-  {
-    const Tensor slope = r.add_scalar(r.mul(tanh, tanh, "square of tanh"), "one less the square");
-    Tensor inner = r.mul(r.mul_scalar(x, "scaled input"), x, "scaled square");
-    inner = r.add_scalar(std::move(inner));
-    first = r.mul(std::move(first), r.mul(slope, std::move(inner), "slope"), "first term");
-  }
-  const Tensor second = r.mul_scalar(r.add_scalar(tanh), "second term");
-  const Tensor derivative = r.add(std::move(first), second, "derivative of gelu");
+  Tensor slope = r.add_scalar(r.mul(tanh, tanh, "square of tanh"), "one less the square");
+  Tensor inner = r.mul(r.mul_scalar(x, "scaled input"), x, "scaled square");
+  inner = r.add_scalar(std::move(inner));
+  slope = r.mul(std::move(slope), std::move(inner), "slope");
+  first = r.mul(std::move(first), std::move(slope), "first term");
+  Tensor second = r.mul_scalar(r.add_scalar(tanh), "second term");
+  const Tensor derivative = r.add(std::move(first), std::move(second), "derivative of gelu");
   return r.mul(derivative, g, "gradient of gelu");
 }
 
@@ -41,7 +40,9 @@ Tensor bloom_gelu(Forward& f, const Tensor& x) {
   r.set_grad_enabled(false);
   Tensor out = gelu_forward(r, x);
   r.set_grad_enabled(grad);
-  if (node) r.record({&out}, {r.edge(x)}, [kept](Recorder& rec, Gradients& g) { return Gradients{gelu_backward(rec, g[0], kept)}; });
+  if (node)
+    r.record({&out}, {r.edge(x)},
+             [kept](Recorder& rec, Gradients& g) { return Gradients{gelu_backward(rec, g[0], kept)}; });
   return out;
 }
 
@@ -55,17 +56,18 @@ Tensor scores_on_alibi(Forward& f, const Tensor& alibi, const Tensor& queries, c
   Tensor out = r.empty(shape, q.dtype(), "attention scores");
   r.use_matmul_workspace();
   if (!node) return out;
-  r.record({&out}, {r.edge(q), r.edge(k)}, [gq, gk, kept_q, kept_k, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
-    const auto scaled_product = [&](const Shape& of) {
-      Tensor product = rec.empty(of, type, "matrix product gradient");
-      rec.use_matmul_workspace();
-      return rec.mul_scalar(std::move(product), "scaled gradient");
-    };
-    Gradients result(2);
-    if (gq) result[0] = scaled_product(qs);
-    if (gk) result[1] = scaled_product(ks);
-    return result;
-  });
+  r.record({&out}, {r.edge(q), r.edge(k)},
+           [gq, gk, kept_q, kept_k, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
+             const auto scaled_product = [&](const Shape& of) {
+               Tensor product = rec.empty(of, type, "matrix product gradient");
+               rec.use_matmul_workspace();
+               return rec.mul_scalar(std::move(product), "scaled gradient");
+             };
+             Gradients result(2);
+             if (gq) result[0] = scaled_product(qs);
+             if (gk) result[1] = scaled_product(ks);
+             return result;
+           });
   return out;
 }
 
@@ -73,11 +75,13 @@ Tensor heads_first(Forward& f, const Tensor& x) {
   return f.plan.batch == 1 ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& residual, const LayerInputs& inputs, Tensor& probabilities) {
+Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& residual,
+                 const LayerInputs& inputs, Tensor& probabilities) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const Size rows = f.dims.N * dims.a;
-  const Tensor fused = r.view(apply_linear(f, layer.modules.at("self_attention.query_key_value"), hidden), {rows, Size(3) * dims.d});
+  const Tensor fused =
+      r.view(apply_linear(f, layer.modules.at("self_attention.query_key_value"), hidden), {rows, Size(3) * dims.d});
   Tensor q = r.slice(fused, dims.d), k = r.slice(fused, dims.d), v = r.slice(fused, dims.d);
   q = heads_first(f, q);
   k = heads_first(f, k);

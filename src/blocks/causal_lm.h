@@ -13,6 +13,7 @@ struct UnitModules {
   int unit = TraceWriter::kNoUnit;
   std::vector<Modules> layers;              // one per layer of the unit
   std::vector<std::int32_t> kinds;          // layer kind of each
+  std::vector<std::int64_t> numbers;        // place of each in its stack, from 0; of the first layer that it stands for
   std::size_t section = 0;                  // index into ModelSpec::sections
 };
 
@@ -20,6 +21,10 @@ struct ModelModules {
   Modules outer;                            // modules outside of stacks
   std::vector<UnitModules> units;           // in forward order
 };
+
+// Whether layer `layer` of a stack, from 0, is recomputed: layers n, 2n, ... for every n-th, as torchtitan's selective
+// checkpointing of layers counts (torchtitan/distributed/activation_checkpoint.py).
+[[nodiscard]] bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer);
 
 // input_ids -> loss, as <Type>ForCausalLM.forward with labels. `ids` is the caller's. The moment "loss" begins at the head.
 // When `outputs` is given, the logits stay there, as in a caller that keeps the model's outputs.

@@ -5,7 +5,8 @@
 
 namespace membill {
 
-Tensor CohereArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+Tensor CohereArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                 const LayerInputs& inputs) const {
   const Tensor residual = hidden;
   Tensor weights;
   hidden = norm(f, layer.modules.at("input_layernorm"), hidden);
@@ -21,7 +22,9 @@ Tensor CohereArchitecture::head(Forward& f, const Modules& outer, Tensor hidden)
   return f.r.mul_scalar(logits, "scaled logits");
 }
 
-Tensor CohereArchitecture::norm(Forward& f, Module& module, Tensor x) const { return cohere_layer_norm(f, module, std::move(x)); }
+Tensor CohereArchitecture::norm(Forward& f, Module& module, Tensor x) const {
+  return cohere_layer_norm(f, module, std::move(x));
+}
 
 Heads CohereArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   Heads heads = project_plain(f, layer, hidden);

@@ -7,7 +7,8 @@ namespace membill {
 
 class CohereArchitecture : public LlamaArchitecture {
  public:
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor head(Forward& f, const Modules& outer, Tensor hidden) const override;
 
  protected:

@@ -54,13 +54,15 @@ Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, c
   return routing;
 }
 
-Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& prefix, const Tensor& hidden, const Routing& routing) {
+Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& prefix, const Tensor& hidden,
+                   const Routing& routing) {
   Recorder& r = f.r;
   const Size pairs = f.dims.N * layer.dims.top;
   const Shape column{pairs, Size(1)};
   const Dispatch d = dispatch(f, layer, hidden, routing);
   const Shape half{pairs, layer.dims.expert_width};
-  Tensor out = r.grouped_linear(d.rows, layer.modules.at(prefix + "gate_up_proj").weight, d.offsets, Size(2) * layer.dims.expert_width);
+  Tensor out = r.grouped_linear(d.rows, layer.modules.at(prefix + "gate_up_proj").weight, d.offsets,
+                                Size(2) * layer.dims.expert_width);
   {
     const auto [gate, up] = r.split_in_two(out, half);
     out = r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product");

@@ -20,7 +20,8 @@ struct RouterShape {
   bool normalise = true;
   bool back = false;
 };
-[[nodiscard]] Routing route(Forward& f, const LayerContext& layer, Module& router, const RouterShape& shape, const Tensor& hidden);
+[[nodiscard]] Routing route(Forward& f, const LayerContext& layer, Module& router, const RouterShape& shape,
+                            const Tensor& hidden);
 // granitemoe: the best logits first, a softmax over them.
 [[nodiscard]] Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden);
 

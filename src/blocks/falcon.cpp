@@ -67,7 +67,8 @@ Tensor batch_of_heads(Forward& f, const LayerContext& layer, const Tensor& x) {
   return f.r.broadcast_view(x, shape);
 }
 
-Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs, DType softmax_type, Tensor& scores) {
+Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs,
+                       DType softmax_type, Tensor& scores) {
   Recorder& r = f.r;
   const Shape square{f.dims.N * layer.dims.a, f.dims.s};
   Tensor q = batch_of_heads(f, layer, r.autocast_input(heads.q));
@@ -78,11 +79,13 @@ Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads
   scores = r.softmax(std::move(masked), softmax_type);
   Tensor weights = r.autocast_input(scores);
   Tensor v = batch_of_heads(f, layer, r.autocast_input(heads.v));
-  const Tensor output = r.batched_matmul(std::move(weights), std::move(v), {f.dims.N * layer.dims.a, layer.dims.d}, "attention output");
+  const Tensor output =
+      r.batched_matmul(std::move(weights), std::move(v), {f.dims.N * layer.dims.a, layer.dims.d}, "attention output");
   return r.contiguous_copy(output, {f.dims.N, layer.dims.a * layer.dims.d}, "attention output, heads last");
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& scores) {
+Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                 Tensor& scores) {
   const Tensor fused = falcon_linear(f, layer.modules.at("self_attention.query_key_value"), hidden);
   Heads heads = split_heads(f, layer, fused);
   Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
@@ -112,13 +115,15 @@ LayerInputs FalconArchitecture::prepare(Forward& f, const Modules&, const Tensor
   return inputs;
 }
 
-Tensor FalconArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+Tensor FalconArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                 const LayerInputs& inputs) const {
   Recorder& r = f.r;
   Modules& modules = layer.modules;
   Module* attention_norm = modules.find("ln_attn");
   Module* after_attention = modules.find("post_attention_layernorm");
   Tensor residual = hidden, mlp_input, scores;
-  const Tensor normed = layer_norm(f, attention_norm != nullptr ? *attention_norm : modules.at("input_layernorm"), hidden);
+  const Tensor normed =
+      layer_norm(f, attention_norm != nullptr ? *attention_norm : modules.at("input_layernorm"), hidden);
   if (attention_norm != nullptr) mlp_input = layer_norm(f, modules.at("ln_mlp"), hidden);
   const Tensor attended = attention(f, layer, normed, inputs, scores);
   if (after_attention != nullptr) {

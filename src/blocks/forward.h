@@ -57,7 +57,7 @@ struct Module {
   std::unique_ptr<Parameter> bias;
   std::unique_ptr<LoraAdapter> adapter;
   std::unique_ptr<QuantizedWeight> quantized;
-  std::unique_ptr<Parameter> saved_copy;  // modules_to_save: the trained copy that runs instead of `weight`
+  std::unique_ptr<Parameter> original, original_bias;  // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
 };
 
 // The modules of one layer, or of a section that is no stack.

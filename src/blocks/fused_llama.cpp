@@ -35,7 +35,9 @@ Tensor Phi3Architecture::mlp(Forward& f, const LayerContext& layer, const Tensor
   return fused_gated_mlp(f, layer, hidden);
 }
 
-Tensor Phi3Architecture::branch(Forward& f, const Tensor& output) const { return f.r.dropout(output, f.hidden_dropout); }
+Tensor Phi3Architecture::branch(Forward& f, const Tensor& output) const {
+  return f.r.dropout(output, f.hidden_dropout);
+}
 
 void GlmArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
   rotate_neighbours(f, inputs, heads);

@@ -20,7 +20,9 @@ Tensor GemmaArchitecture::head(Forward& f, const Modules& outer, Tensor hidden) 
   return logits;
 }
 
-Tensor GemmaArchitecture::norm(Forward& f, Module& module, Tensor x) const { return gemma_rms_norm(f, module, std::move(x)); }
+Tensor GemmaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
+  return gemma_rms_norm(f, module, std::move(x));
+}
 
 Gemma2Architecture::NormNames Gemma2Architecture::norm_names() const {
   return {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"};

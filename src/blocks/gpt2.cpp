@@ -7,9 +7,11 @@
 namespace membill {
 namespace {
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights) {
+Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                 Tensor& weights) {
   const KindDims& dims = layer.dims;
-  const auto [q, k, v] = f.r.split_in_three(apply_linear(f, layer.modules.at("attn.c_attn"), hidden), {f.dims.N * dims.a, dims.d});
+  const auto [q, k, v] =
+      f.r.split_in_three(apply_linear(f, layer.modules.at("attn.c_attn"), hidden), {f.dims.N * dims.a, dims.d});
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask};
   call.native_softmax = true;
   call.weights = &weights;

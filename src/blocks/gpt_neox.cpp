@@ -6,10 +6,12 @@
 namespace membill {
 namespace {
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights) {
+Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                 Tensor& weights) {
   const KindDims& dims = layer.dims;
   const Size heads = f.dims.N * dims.a;
-  Tensor fused = f.r.view(apply_linear(f, layer.modules.at("attention.query_key_value"), hidden), {heads, Size(3) * dims.d});
+  Tensor fused =
+      f.r.view(apply_linear(f, layer.modules.at("attention.query_key_value"), hidden), {heads, Size(3) * dims.d});
   const auto [q_plain, k_plain, v] = f.r.split_in_three(fused, {heads, dims.d});
   auto [q, k] = rotate_partly(f, q_plain, k_plain, inputs);
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask};
@@ -31,7 +33,8 @@ LayerInputs GptNeoxArchitecture::prepare(Forward& f, const Modules&, const Tenso
   return rotary_inputs(f, f.dims.kinds.at(1).at(0).rotary, hidden);
 }
 
-Tensor GptNeoxArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+Tensor GptNeoxArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                  const LayerInputs& inputs) const {
   Recorder& r = f.r;
   Modules& modules = layer.modules;
   Tensor weights;

@@ -12,6 +12,8 @@ Tensor GraniteArchitecture::head(Forward& f, const Modules& outer, Tensor hidden
   return f.r.mul_scalar(logits, "scaled logits");
 }
 
-Tensor GraniteArchitecture::branch(Forward& f, const Tensor& output) const { return f.r.mul_scalar(output, "scaled block output"); }
+Tensor GraniteArchitecture::branch(Forward& f, const Tensor& output) const {
+  return f.r.mul_scalar(output, "scaled block output");
+}
 
 }  // namespace membill

@@ -5,7 +5,9 @@
 
 namespace membill {
 
-Tensor layer_norm(Forward& f, Module& module, Tensor x) { return f.r.layer_norm(std::move(x), module.weight, module.bias.get()); }
+Tensor layer_norm(Forward& f, Module& module, Tensor x) {
+  return f.r.layer_norm(std::move(x), module.weight, module.bias.get());
+}
 
 Tensor plain_mlp(Forward& f, Modules& modules, const PlainMlp& names, const Tensor& x) {
   Tensor hidden = apply_linear(f, modules.at(names.up), x);

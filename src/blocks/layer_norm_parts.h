@@ -28,6 +28,7 @@ struct PlainMlp {
 [[nodiscard]] LayerInputs rotary_inputs(Forward& f, const Size& rotary, const Tensor& hidden);
 
 // Queries and keys whose first columns are rotated; the rest is concatenated behind. Results lie as (b, heads, s, d).
-[[nodiscard]] std::pair<Tensor, Tensor> rotate_partly(Forward& f, const Tensor& q, const Tensor& k, const LayerInputs& inputs);
+[[nodiscard]] std::pair<Tensor, Tensor> rotate_partly(Forward& f, const Tensor& q, const Tensor& k,
+                                                      const LayerInputs& inputs);
 
 }  // namespace membill

@@ -13,8 +13,7 @@ Tensor apply_linear(Forward& f, Module& module, Tensor x) {
 
 Tensor apply_base(Forward& f, Module& module, Tensor x) {
   if (module.quantized != nullptr) return quantized_linear(f, module, std::move(x));
-  Parameter& weight = module.saved_copy != nullptr ? *module.saved_copy : module.weight;
-  return f.r.linear(std::move(x), weight, module.bias.get());
+  return f.r.linear(std::move(x), module.weight, module.bias.get());
 }
 
 Tensor whole_weight(Forward& f, Module& module) {
@@ -56,7 +55,9 @@ Tensor rotate_half(Forward& f, const Tensor& x) {
 
 Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin) {
   Recorder& r = f.r;
-  return r.add(r.mul(x, cos, "rotated by cos"), r.mul(rotate_half(f, x), sin, "rotated by sin"), "rotated");
+  Tensor straight = r.mul(x, cos, "rotated by cos");
+  Tensor turned = r.mul(rotate_half(f, x), sin, "rotated by sin");
+  return r.add(std::move(straight), std::move(turned), "rotated");
 }
 
 Tensor activation(Forward& f, const std::string& name, Tensor x) {

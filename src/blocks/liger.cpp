@@ -31,7 +31,7 @@ Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Mod
   if (!fused) return liger_whole_loss(f, program.head(f, outer, hidden), labels);
   Module* own = outer.find(program.head_name());
   Module& head = own != nullptr ? *own : outer.at(program.embedding_name());
-  return liger_fused_loss(f, head.saved_copy != nullptr ? *head.saved_copy : head.weight, hidden, labels);
+  return liger_fused_loss(f, head.weight, hidden, labels);
 }
 
 }  // namespace membill

@@ -40,7 +40,8 @@ bool needs_mask(const Forward& f, const LayerKind& kind) {
 
 const Size& rotary_columns(const Forward& f) {
   const std::vector<KindDims>& kinds = f.dims.kinds.at(1);
-  const auto rotating = std::find_if(kinds.begin(), kinds.end(), [](const KindDims& kind) { return !kind.rotary.is_zero(); });
+  const auto rotating =
+      std::find_if(kinds.begin(), kinds.end(), [](const KindDims& kind) { return !kind.rotary.is_zero(); });
   return rotating == kinds.end() ? kinds.at(0).rotary : rotating->rotary;
 }
 
@@ -59,9 +60,13 @@ LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor&
   return inputs;
 }
 
-LlamaArchitecture::NormNames LlamaArchitecture::norm_names() const { return {"input_layernorm", nullptr, "post_attention_layernorm", nullptr}; }
+LlamaArchitecture::NormNames LlamaArchitecture::norm_names() const {
+  return {"input_layernorm", nullptr, "post_attention_layernorm", nullptr};
+}
 
-Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const { return llama_rms_norm(f, module, std::move(x)); }
+Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
+  return llama_rms_norm(f, module, std::move(x));
+}
 
 Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
@@ -110,8 +115,8 @@ void LlamaArchitecture::rotate(Forward& f, const LayerContext& layer, const Laye
   heads.k = std::move(k);
 }
 
-Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                                    Tensor& weights) const {
+Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                    const LayerInputs& inputs, Tensor& weights) const {
   Heads heads = project(f, layer, hidden);
   rotate(f, layer, inputs, heads);
   const AttentionShape& shape = layer.kind.attention;

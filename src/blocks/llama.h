@@ -16,7 +16,8 @@ struct Heads {
 class LlamaArchitecture : public Architecture {
  public:
   [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
 
  protected:

@@ -17,7 +17,9 @@ Tensor OlmoArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hid
   return f.r.add(residual, hidden, "layer output");
 }
 
-Tensor OlmoArchitecture::finish(Forward& f, const Modules&, Tensor hidden) const { return olmo_layer_norm(f, std::move(hidden)); }
+Tensor OlmoArchitecture::finish(Forward& f, const Modules&, Tensor hidden) const {
+  return olmo_layer_norm(f, std::move(hidden));
+}
 
 void OlmoArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
   rotate_by_wide_tables(f, inputs, heads);
@@ -27,7 +29,9 @@ Olmo2Architecture::NormNames Olmo2Architecture::norm_names() const {
   return {nullptr, "post_attention_layernorm", nullptr, "post_feedforward_layernorm"};
 }
 
-Tensor Olmo2Architecture::norm(Forward& f, Module& module, Tensor x) const { return olmo2_rms_norm(f, module, std::move(x)); }
+Tensor Olmo2Architecture::norm(Forward& f, Module& module, Tensor x) const {
+  return olmo2_rms_norm(f, module, std::move(x));
+}
 
 Heads Olmo2Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   return project_with_whole_norms(f, layer, hidden);

@@ -14,11 +14,13 @@ bool norms_first(const Forward& f) {
   return false;
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights) {
+Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                 Tensor& weights) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const Shape heads{f.dims.N * dims.a, dims.d};
-  const Tensor q = r.view(r.mul_scalar(apply_linear(f, layer.modules.at("self_attn.q_proj"), hidden), "scaled queries"), heads);
+  const Tensor q =
+      r.view(r.mul_scalar(apply_linear(f, layer.modules.at("self_attn.q_proj"), hidden), "scaled queries"), heads);
   const Tensor k = r.view(apply_linear(f, layer.modules.at("self_attn.k_proj"), hidden), heads);
   const Tensor v = r.view(apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden), heads);
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask};
@@ -68,6 +70,7 @@ Tensor OptArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidd
   hidden = r.dropout(hidden, f.hidden_dropout);
   hidden = r.add(residual, hidden, "residual stream");
   if (!before) hidden = norm(f, modules, "self_attn_layer_norm", hidden);
+  hidden = r.reshaped(hidden, hidden.shape());
   residual = hidden;
   if (before) hidden = norm(f, modules, "final_layer_norm", hidden);
   hidden = apply_linear(f, modules.at("fc1"), hidden);
@@ -76,6 +79,7 @@ Tensor OptArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidd
   hidden = r.dropout(hidden, f.hidden_dropout);
   const ItemScope scope(r, f.items.boundary);
   hidden = r.add(residual, hidden, "layer output");
+  hidden = r.reshaped(hidden, hidden.shape());
   return before ? hidden : norm(f, modules, "final_layer_norm", hidden);
 }
 

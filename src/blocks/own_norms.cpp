@@ -13,7 +13,8 @@ Tensor normalise(Recorder& r, const Tensor& x) {
 Tensor gemma_rms_norm(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   Tensor output = normalise(r, r.cast(x, DType::fp32));
-  output = r.mul(output, r.add_scalar(r.cast(module.weight.value, DType::fp32), "1 + norm weight"), "norm output in fp32");
+  output =
+      r.mul(output, r.add_scalar(r.cast(module.weight.value, DType::fp32), "1 + norm weight"), "norm output in fp32");
   return r.cast(output, x.dtype());
 }
 

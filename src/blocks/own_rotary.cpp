@@ -6,7 +6,9 @@ namespace membill {
 namespace {
 
 // x[..., :columns]: the tensor itself when that is all of it.
-Tensor leading(Recorder& r, const Tensor& x, const Size& columns) { return columns == x.width() ? x : r.slice(x, columns); }
+Tensor leading(Recorder& r, const Tensor& x, const Size& columns) {
+  return columns == x.width() ? x : r.slice(x, columns);
+}
 
 bool has_layers(const ModelSpec& model, bool sliding) {
   const std::vector<LayerKind>& kinds = model.sections.at(1).kinds;

@@ -21,7 +21,8 @@ Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   return {std::move(q), std::move(k), one("self_attn.v_proj", dims.k)};
 }
 
-Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs, bool partly, Tensor& weights) {
+Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs, bool partly,
+              Tensor& weights) {
   const Tensor& mask = layer.kind.attention.sliding_window ? inputs.local_mask : inputs.mask;
   AttentionCall call{layer.dims, layer.kind.attention, choose_attention(f, layer.kind, mask.defined()), mask};
   call.query_contiguous = partly;
@@ -30,8 +31,8 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const L
 }
 
 // Attention of phi and stablelm: a part of each head is rotated. The whole projections live until the concatenation replaces them.
-Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, const char* output_name,
-                                Tensor& weights) {
+Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                const char* output_name, Tensor& weights) {
   Recorder& r = f.r;
   const Size& rotary = inputs.cos.width();
   Heads heads = project(f, layer, hidden);
@@ -54,7 +55,8 @@ Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Ten
   return apply_linear(f, layer.modules.at(output_name), output);
 }
 
-Tensor whole_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs, Tensor& weights) {
+Tensor whole_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                               Tensor& weights) {
   Heads heads = project(f, layer, hidden);
   Tensor q_rotated = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k_rotated = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
@@ -93,9 +95,12 @@ Tensor PhiArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) 
   return layer_norm(f, outer.at("model.final_layernorm"), std::move(hidden));
 }
 
-Tensor StableLmArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const { return embed_tokens(f, outer, ids); }
+Tensor StableLmArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
+  return embed_tokens(f, outer, ids);
+}
 
-Tensor StableLmArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+Tensor StableLmArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                   const LayerInputs& inputs) const {
   Recorder& r = f.r;
   Modules& modules = layer.modules;
   const std::string& act = layer.kind.mlp.activation;
@@ -110,7 +115,8 @@ Tensor StableLmArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
     return r.add(std::move(sum), forwarded, "layer output");
   }
   residual = r.add(residual, attended, "residual stream");
-  const Tensor forwarded = r.dropout(gated_mlp(f, modules, "mlp.", act, layer_norm(f, *second_norm, residual)), f.hidden_dropout);
+  const Tensor forwarded =
+      r.dropout(gated_mlp(f, modules, "mlp.", act, layer_norm(f, *second_norm, residual)), f.hidden_dropout);
   const ItemScope scope(r, f.items.boundary);
   return r.add(residual, forwarded, "layer output");
 }
@@ -125,7 +131,8 @@ Tensor Starcoder2Architecture::embed(Forward& f, const Modules& outer, const Ten
   return f.r.dropout(tokens, f.embedding_dropout);
 }
 
-Tensor Starcoder2Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
+Tensor Starcoder2Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                     const LayerInputs& inputs) const {
   Recorder& r = f.r;
   Modules& modules = layer.modules;
   Tensor residual = hidden, weights;
@@ -134,7 +141,8 @@ Tensor Starcoder2Architecture::layer(Forward& f, const LayerContext& layer, Tens
   hidden = r.add(residual, hidden, "residual stream");
   residual = hidden;
   hidden = layer_norm(f, modules.at("post_attention_layernorm"), hidden);
-  hidden = r.dropout(plain_mlp(f, modules, {"mlp.c_fc", "mlp.c_proj", layer.kind.mlp.activation}, hidden), f.hidden_dropout);
+  hidden =
+      r.dropout(plain_mlp(f, modules, {"mlp.c_fc", "mlp.c_proj", layer.kind.mlp.activation}, hidden), f.hidden_dropout);
   const ItemScope scope(r, f.items.boundary);
   return r.add(residual, hidden, "layer output");
 }

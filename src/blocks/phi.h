@@ -10,21 +10,24 @@ class PhiArchitecture : public Architecture {
  public:
   [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
   [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
 };
 
 class StableLmArchitecture : public PhiArchitecture {
  public:
   [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
 };
 
 class Starcoder2Architecture : public PhiArchitecture {
  public:
   [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
 };
 

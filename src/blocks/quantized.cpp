@@ -1,5 +1,9 @@
 #include "blocks/quantized.h"
 
+#include <functional>
+
+#include "blocks/linear_8bit.h"
+
 namespace membill {
 namespace {
 
@@ -53,6 +57,35 @@ void settle_bias(Forward& f, Module& module) {
   module.bias->value = r.empty(module.bias->value.shape(), module.quantized->compute, "bias", r.writer().item("weights.base"));
 }
 
+// Transposed scales and zero points of a group of inputs, in 16 bits and 4 bits: GPTQ and AWQ.
+constexpr std::int64_t kGroup = 128;
+// Sides of a block with one fp8 scale.
+constexpr std::int64_t kSquare = 128;
+
+using AddPart = std::function<void(const Size& count, DType type, const char* label, ItemId item)>;
+
+void store_grouped(Recorder& r, bool group_index, const Shape& shape, const AddPart& add) {
+  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
+  const Size groups = r.symbols().ceil_div(shape.width, Size(kGroup));
+  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
+  add(r.symbols().ceil_div(groups * shape.rows, Size(2)), DType::uint8, "zero points", scales);
+  add(groups * shape.rows, DType::fp16, "scales", scales);
+  if (group_index) add(shape.width, DType::int32, "group of each input", scales);
+}
+
+void store_half_quadratic(Recorder& r, const Shape& shape, const AddPart& add) {
+  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
+  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
+  add(scales_of(r, shape), DType::bf16, "scales", scales);
+  add(scales_of(r, shape), DType::bf16, "zero points", scales);
+}
+
+void store_fp8(Recorder& r, const Shape& shape, const AddPart& add) {
+  const auto blocks = [&](const Size& side) { return r.symbols().ceil_div(side, Size(kSquare)); };
+  add(shape.elements(), DType::fp8, "fp8 weight", r.writer().item("weights.base"));
+  add(blocks(shape.rows) * blocks(shape.width), DType::fp32, "scales", r.writer().item("weights.quantization"));
+}
+
 }  // namespace
 
 std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat format, bool double_quant, const Shape& shape) {
@@ -66,6 +99,11 @@ std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat forma
     add(shape.rows, DType::fp32, "row scales", scales);
     return weight;
   }
+  const bool of_bitsandbytes = format == WeightFormat::nf4 || format == WeightFormat::fp4;
+  if (format == WeightFormat::gptq_int4 || format == WeightFormat::awq_int4) store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
+  if (format == WeightFormat::hqq_int4) store_half_quadratic(r, shape, add);
+  if (format == WeightFormat::fp8) store_fp8(r, shape, add);
+  if (!of_bitsandbytes) return weight;
   weight->double_quant = double_quant;
   add(r.symbols().ceil_div(elements, Size(2)), DType::uint8, "4-bit codes", codes);
   add(Size(16), DType::fp32, "table of 16 values", scales);
@@ -93,6 +131,7 @@ Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape
 // nn/modules.py Linear4bit.forward: input in the compute type, result in the input's.
 Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
+  if (module.quantized->format == WeightFormat::int8) return linear_8bit(f, module, std::move(x));
   const DType type = x.dtype();
   const Tensor in = r.cast(std::move(x), module.quantized->compute);
   settle_bias(f, module);

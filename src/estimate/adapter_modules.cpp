@@ -20,6 +20,7 @@ class AdapterBuilder {
       }
       for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit) adapt_unit(job_.model.units[next_unit]);
     }
+    save_tied_head();
     job_.trainable_elements += match_.parameters(plan_.method == Method::dora);
   }
 
@@ -34,7 +35,7 @@ class AdapterBuilder {
     for (const auto& module : modules.all()) {
       const AdaptedModule* matched = find_match(*module, section, kind);
       if (matched != nullptr && matched->module != ModuleKind::parameter) add_adapter(*module, *matched, unit);
-      if (is_saved(module->name) && module->saved_copy == nullptr) add_copy(*module, unit);
+      if (is_saved(module->name) && module->original == nullptr) save(*module, unit);
     }
   }
 
@@ -47,11 +48,10 @@ class AdapterBuilder {
     return nullptr;
   }
 
+  // utils/other.py _set_trainable: a module whose name ends with one of the words.
   [[nodiscard]] bool is_saved(const std::string& name) const {
-    const std::size_t dot = name.rfind('.');
-    const std::string last = dot == std::string::npos ? name : name.substr(dot + 1);
     return std::any_of(plan_.adapter.modules_to_save.begin(), plan_.adapter.modules_to_save.end(),
-                       [&](const std::string& saved) { return saved == last || saved == name; });
+                       [&](const std::string& saved) { return name.ends_with(saved); });
   }
 
   void add_adapter(Module& module, const AdaptedModule& matched, int unit) {
@@ -70,10 +70,35 @@ class AdapterBuilder {
 
   [[nodiscard]] Size rank_symbol() const { return r_.symbols().define("r", "adapter rank", plan_.adapter.rank); }
 
-  void add_copy(Module& module, int unit) {
-    module.saved_copy = std::make_unique<Parameter>();
-    const Shape shape = module.weight.value.shape();
-    train(*module.saved_copy, shape, unit, module.weight.value.dtype());
+  // utils/other.py ModulesToSaveWrapper: a trained copy in the original's type runs in its place; the original stays.
+  void save(Module& module, int unit) {
+    module.original = std::make_unique<Parameter>();
+    copy(module.weight, *module.original, module.role, unit);
+    if (module.bias == nullptr) return;
+    module.original_bias = std::make_unique<Parameter>();
+    copy(*module.bias, *module.original_bias, module.role, unit);
+  }
+
+  void copy(Parameter& running, Parameter& original, TensorRole role, int unit) {
+    original = running;
+    const Shape shape = original.value.shape();
+    train(running, shape, unit, original.value.dtype());
+    running.leading = original.leading;
+    running.label = original.label;
+    job_.trained.back().role = role;
+    job_.trainable_elements += r_.symbols().evaluate(shape.elements() * r_.writer().turns(unit));
+  }
+
+  // A tied head has no matrix of its own until it is copied.
+  void save_tied_head() {
+    if (!model_.tied_embeddings || !is_saved("lm_head") || job_.model.outer.find("lm_head") != nullptr) return;
+    Module& head = job_.model.outer.add("lm_head");
+    head.kind = ModuleKind::linear;
+    head.role = TensorRole::head;
+    const Shape shape{r_.symbols().define("V", "vocabulary", model_.vocab), r_.symbols().define("h", "hidden size", model_.hidden)};
+    train(head.weight, shape, TraceWriter::kNoUnit, unquantized_dtype(plan_));
+    head.weight.label = "logits";
+    job_.trained.back().role = TensorRole::head;
     job_.trainable_elements += r_.symbols().evaluate(shape.elements());
   }
 

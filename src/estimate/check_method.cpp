@@ -1,3 +1,4 @@
+#include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
 #include "membill/catalog.h"
@@ -50,6 +51,14 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   std::to_string(plan.freeze.trainable_layers) + " exceeds the model's " +
                       std::to_string(model.layers) + " layers",
                   ""});
+  }
+  if (plan.implementation == Implementation::liger && !is_patched_by_liger(model.model_type)) {
+    problems.add({"", "implementation", "Liger has no kernels for model type " + quoted(model.model_type), "hf"});
+  }
+  if (plan.method == Method::freeze && plan.checkpointing.mode == Checkpointing::full && plan.checkpointing.reentrant) {
+    problems.add({"", "checkpointing.reentrant",
+                  "a reentrant checkpoint of layers whose input needs no gradient makes none: frozen layers end the chain",
+                  "reentrant false"});
   }
   if (!model.dimensions_known && plan.method != Method::full) {
     problems.add({"", "method", name_of(kMethodWords, plan.method) + " needs a model whose modules are known",

@@ -98,7 +98,9 @@ void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& p
     problems.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
                   "all-linear"});
   }
-  check_names(modules, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);
+  std::vector<Module> savable = modules;
+  if (model.tied_embeddings) savable.push_back({"lm_head", ModuleKind::linear});
+  check_names(savable, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);
 }
 
 }  // namespace membill

@@ -15,6 +15,8 @@ namespace membill {
 [[nodiscard]] DType base_dtype(const TrainingPlan& plan);
 // Type of the base parameters that a quantised storage leaves alone: prepare_model_for_kbit_training makes them fp32.
 [[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan);
+// Whether k-bit preparation turns the parameters beside such weights to fp32.
+[[nodiscard]] bool is_cast_for_kbit(WeightFormat format);
 // Whether the engine holds parameters in shards: modules then have no memory of their own between the engine's gathers.
 [[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
 // The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.

@@ -100,6 +100,7 @@ class JobRun {
     if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
     if (engine_ != nullptr) engine_->before_backward();
     r_.backward(loss);
+    r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
   }
 

@@ -10,6 +10,7 @@ struct Recorder::CheckpointCall {
   std::optional<DType> autocast;
   std::int64_t saves = 0;      // tensors that autograd saves inside
   bool reentrant = false;
+  std::vector<Held> held;      // by the graph of a reentrant recomputation
   Tensor* second = nullptr;    // where the body leaves its second result
   Shape second_shape;
   DType second_type = DType::fp32;
@@ -28,23 +29,27 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
     saves_ = call.saves;
     muted_ = saves_ == 0;
   }
+  std::vector<Held> outer_held = std::move(held_);
+  held_.clear();
   Tensor output = call.body(input);
   saving_ = Saving::keep;
   muted_ = false;
+  if (call.reentrant) call.held = std::move(held_);
+  held_ = std::move(outer_held);
   if (call.autocast) end_autocast();
   copies_ = std::move(outer_copies);
   grad_enabled_ = false;
   return output;
 }
 
-Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body, Tensor* second) {
+Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body, Tensor* second) {
   if (!grad_enabled_) return body(std::move(input));
   auto call = std::make_shared<CheckpointCall>();
   call->body = body;
   call->autocast = autocast_;
-  call->reentrant = reentrant;
+  call->reentrant = kind.reentrant;
   Tensor output;
-  if (reentrant) {
+  if (kind.reentrant) {
     grad_enabled_ = false;
     output = body(input);
     grad_enabled_ = true;
@@ -61,16 +66,21 @@ Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Te
     call->second_shape = second->shape();
     call->second_type = second->dtype();
   }
-  const bool trains = reentrant ? input.requires_grad() : output.requires_grad();
+  const bool trains = kind.reentrant ? input.requires_grad() : output.requires_grad();
   if (!trains) return output;
   output = detach(output);
-  record({&output}, {edge(input)}, [call, kept = input](Recorder& recorder, Gradients& gradients) {
+  Tensor kept_input = input;
+  if (kind.offload) {
+    kept_input = placeholder(input.shape(), input.dtype());
+    kept_input.body().requires_grad = input.requires_grad();
+  }
+  record({&output}, {edge(input)}, [call, kept = kept_input, offload = kind.offload, boundary = items_.forward](Recorder& recorder, Gradients& gradients) {
     Parameter leaf;
     // torch.autograd.Function makes zeros of a missing gradient.
     const Tensor zeros = call->reentrant && call->has_second
                              ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
                              : Tensor();
-    Tensor again = recorder.detach(kept);
+    Tensor again = offload ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary) : recorder.detach(kept);
     again.body().requires_grad = kept.requires_grad();
     again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
     const ItemPair backward_items = recorder.items();
@@ -80,9 +90,28 @@ Tensor Recorder::checkpoint(Tensor input, bool reentrant, const std::function<Te
     if (call->has_second) other = std::move(*call->second);
     if (!call->reentrant) other.drop();
     recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+    call->held.clear();
     return Gradients{std::move(leaf.gradient)};
   });
   return output;
+}
+
+void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(), detach(x)}); }
+
+void Recorder::drop_graph() { release_in_units(held_); }
+
+void Recorder::release_in_units(std::vector<Held>& entries) {
+  const int outer = writer_.unit();
+  const auto visit = [&](int unit) {
+    if (outer != TraceWriter::kNoUnit || unit == writer_.unit()) return;
+    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
+    if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
+  };
+  while (!entries.empty()) {
+    visit(entries.back().unit);
+    entries.pop_back();
+  }
+  visit(outer);
 }
 
 }  // namespace membill

@@ -8,7 +8,8 @@ Tensor Recorder::sub(Tensor a, Tensor b, const char* label) {
   Tensor out = empty(broadcast(x.shape(), y.shape()), x.dtype(), label);
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)},
-         [xs = x.shape(), ys = y.shape(), type = x.dtype(), gx = x.requires_grad(), gy = y.requires_grad()](Recorder& r, Gradients& g) {
+         [xs = x.shape(), ys = y.shape(), type = x.dtype(), gx = x.requires_grad(), gy = y.requires_grad()](
+             Recorder& r, Gradients& g) {
            Gradients result(2);
            if (gy) result[1] = r.empty(g[0].shape(), type, "negated gradient");
            if (gx) result[0] = r.fit_gradient(g[0], xs, type);
@@ -26,7 +27,8 @@ Tensor Recorder::div_in_place(Tensor a, const Tensor& b) {
   Tensor out = view(a, a.shape());
   if (!node) return out;
   record({&out}, {edge(a), edge(b)},
-         [kept_a, kept_b, as = a.shape(), bs = b.shape(), type = a.dtype(), gb = b.requires_grad()](Recorder& r, Gradients&) {
+         [kept_a, kept_b, as = a.shape(), bs = b.shape(), type = a.dtype(), gb = b.requires_grad()](Recorder& r,
+                                                                                                    Gradients&) {
            Gradients result(2);
            if (gb) {
              const Tensor negated = r.empty(as, type, "negated gradient"), once = r.empty(as, type, "quotient");
@@ -44,7 +46,8 @@ Tensor Recorder::div_in_place(Tensor a, const Tensor& b) {
 Tensor Recorder::sum_of_rows(const Tensor& x) {
   Tensor out = empty({x.rows(), Size(1)}, x.dtype(), "sum of rows");
   if (needs_node({&x}))
-    record({&out}, {edge(x)}, [shape = x.shape()](Recorder& r, Gradients& g) { return Gradients{r.view(g[0], shape)}; });
+    record({&out}, {edge(x)},
+           [shape = x.shape()](Recorder& r, Gradients& g) { return Gradients{r.view(g[0], shape)}; });
   return out;
 }
 
@@ -73,7 +76,8 @@ std::array<Tensor, 2> Recorder::split_in_two(Tensor x, const Shape& part) {
 
 // torch.topk(x, k, dim=-1): values and indices. value_selecting_reduction_backward: zeros with the gradient scattered in.
 std::array<Tensor, 2> Recorder::top_of_rows(const Tensor& x, const Size& k) {
-  Tensor values = empty({x.rows(), k}, x.dtype(), "top values"), indices = empty({x.rows(), k}, DType::int64, "top indices");
+  Tensor values = empty({x.rows(), k}, x.dtype(), "top values"),
+         indices = empty({x.rows(), k}, DType::int64, "top indices");
   if (!needs_node({&x})) return {values, indices};
   Tensor kept = saved(indices);
   record({&values}, {edge(x)}, [kept, shape = x.shape(), type = x.dtype()](Recorder& r, Gradients&) {
@@ -89,14 +93,16 @@ Tensor Recorder::index_rows(const Tensor& x, const Tensor& index, const Size& wi
   Tensor kept = node ? saved(index) : Tensor();
   Tensor out = empty({index.rows(), width}, x.dtype(), "selected rows");
   if (!node) return out;
-  record({&out}, {edge(x)}, [kept, shape = x.shape(), type = x.dtype(), rows = Shape{index.rows(), Size(1)}](Recorder& r, Gradients&) {
-    Gradients result{r.empty(shape, type, "gradient of selected rows")};
-    const Tensor linear = r.empty(rows, DType::int64, "linear indices");
-    { const Tensor wrapped = r.empty(rows, DType::int64, "indices without negatives"); }
-    const Tensor sorted = r.empty(rows, DType::int64, "sorted indices"), order = r.empty(rows, DType::int64, "order of indices");
-    const Tensor range = r.empty(rows, DType::int64, "positions of indices");
-    return result;
-  });
+  record({&out}, {edge(x)},
+         [kept, shape = x.shape(), type = x.dtype(), rows = Shape{index.rows(), Size(1)}](Recorder& r, Gradients&) {
+           Gradients result{r.empty(shape, type, "gradient of selected rows")};
+           const Tensor linear = r.empty(rows, DType::int64, "linear indices");
+           { const Tensor wrapped = r.empty(rows, DType::int64, "indices without negatives"); }
+           const Tensor sorted = r.empty(rows, DType::int64, "sorted indices"),
+                        order = r.empty(rows, DType::int64, "order of indices");
+           const Tensor range = r.empty(rows, DType::int64, "positions of indices");
+           return result;
+         });
   return out;
 }
 
@@ -110,8 +116,8 @@ Tensor Recorder::grouped_linear(Tensor x, Parameter& weight, const Tensor& offse
   Tensor out = empty({in.rows(), outputs}, in.dtype(), weight.label);
   if (!node) return out;
   record({&out}, {edge(in), edge(weight.value)},
-         [kept_input, kept_weight, kept_offsets, to_input, to_weight, shape = in.shape(), all = weight.value.shape(), type = in.dtype(),
-          own = writer_.item("gradients")](Recorder& r, Gradients&) {
+         [kept_input, kept_weight, kept_offsets, to_input, to_weight, shape = in.shape(), all = weight.value.shape(),
+          type = in.dtype(), own = writer_.item("gradients")](Recorder& r, Gradients&) {
            Gradients result(2);
            if (to_weight) result[1] = r.empty(all, type, "expert weight gradient", own);
            if (to_input) result[0] = r.empty(shape, type, "expert input gradient");
@@ -127,12 +133,14 @@ Tensor Recorder::plain_layer_norm(Tensor x) {
   Tensor kept_input = node ? saved(in) : Tensor();
   Tensor out = empty(in.shape(), in.dtype(), "layer norm output");
   const Shape statistic{in.rows(), Size(1)};
-  Tensor mean = empty(statistic, DType::fp32, "layer norm mean"), rstd = empty(statistic, DType::fp32, "layer norm rstd");
+  Tensor mean = empty(statistic, DType::fp32, "layer norm mean"),
+         rstd = empty(statistic, DType::fp32, "layer norm rstd");
   if (!node) return out;
   Tensor kept_mean = saved(mean), kept_rstd = saved(rstd);
-  record({&out}, {edge(in)}, [kept_input, kept_mean, kept_rstd, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
-    return Gradients{r.empty(shape, type, "layer norm input gradient")};
-  });
+  record({&out}, {edge(in)},
+         [kept_input, kept_mean, kept_rstd, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+           return Gradients{r.empty(shape, type, "layer norm input gradient")};
+         });
   return out;
 }
 

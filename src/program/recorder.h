@@ -96,7 +96,16 @@ class Recorder {
 
   // torch.utils.checkpoint over `body`: one tensor in, one out. Where the body leaves a second result in `second`, that is an output
   // of the checkpoint, too. See checkpoint.cpp.
-  Tensor checkpoint(Tensor input, bool reentrant, const std::function<Tensor(Tensor)>& body, Tensor* second = nullptr);
+  struct CheckpointKind {
+    bool reentrant = false;
+    bool offload = false;  // the input waits in host memory for the backward pass
+  };
+  Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body, Tensor* second = nullptr);
+
+  // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
+  // hook sees. drop_graph() frees what is held.
+  void hold_in_graph(const Tensor& x);
+  void drop_graph();
 
   // --- element-wise and shape operators ------------------------------------------------------------------------------------
   Tensor cast(Tensor x, DType dtype);                  // Tensor.to(dtype)
@@ -127,6 +136,7 @@ class Recorder {
 
   Tensor scale_in_place(Tensor x);                     // x *= a number
   Tensor add_in_place(Tensor a, const Tensor& b);      // a += b
+  Tensor reshaped(const Tensor& x, const Shape& shape);  // x.view() whose gradient is a view: sums with it are made out of place
   Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed
 
   Tensor sub(Tensor a, Tensor b, const char* label);   // as add, of one type
@@ -178,6 +188,12 @@ class Recorder {
   Tensor pointwise(Tensor x, const char* label, Keeps keeps);
   Tensor power(Tensor x, const char* label);
   Tensor run_checkpoint_again(CheckpointCall& call, const Tensor& input);
+  struct Held {
+    int unit;
+    Tensor tensor;
+  };
+  // Frees the entries from the last to the first, each inside its unit.
+  void release_in_units(std::vector<Held>& entries);
 
   TraceWriter& writer_;
   SymbolTable& symbols_;
@@ -187,6 +203,7 @@ class Recorder {
   bool mean_saves_input_ = false;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
+  std::vector<Held> held_;
   std::function<void(Parameter&)> after_accumulate_;
   std::function<void(int, int)> before_layer_, after_layer_;
   int layer_ = 0;

@@ -92,7 +92,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
         add(unit, module->adapter->up);
         if (module->adapter->magnitude != nullptr) add(unit, *module->adapter->magnitude);
       }
-      if (module->saved_copy != nullptr) add(unit, *module->saved_copy);
+      if (module->original != nullptr) add(unit, *module->original);
     }
   }
 
