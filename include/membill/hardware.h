@@ -31,13 +31,13 @@ struct GpuSpec {
 
 // The machine of one job.
 struct Hardware {
-  std::optional<GpuSpec> gpu;           // none: no card named, no verdict
-  std::int64_t count = 1;               // cards in all, >= 1
-  std::int64_t nodes = 1;               // divides count
-  std::optional<Bytes> host_ram;        // of one node
-  std::optional<std::int64_t> rank;     // bill this data-parallel rank; none: the heaviest
-  Bytes others_use{0};                  // bytes of each card that other processes hold
-  std::vector<std::string> assumptions; // how a missing figure was filled
+  std::optional<GpuSpec> gpu;            // none: no card named, no verdict
+  std::int64_t count = 1;                // cards in all, >= 1
+  std::int64_t nodes = 1;                // divides count
+  std::optional<Bytes> host_ram;         // of one node
+  std::optional<std::int64_t> rank;      // bill this data-parallel rank; none: the heaviest
+  Bytes others_use{0};                   // bytes of each card that other processes hold
+  std::vector<std::string> assumptions;  // how a missing figure was filled
 
   // Bytes of one card that this job may use: gpu->usable less others_use, at least 0; none when no card was named or its size
   // is unknown.

@@ -16,7 +16,18 @@
 namespace membill {
 
 // What a tensor is for. Decides storage formats, optimizer exceptions, LoRA's all-linear, and how the bill groups it.
-enum class TensorRole : std::uint8_t { embedding, position, attention, mlp, expert, router, norm, head, adapter, other };
+enum class TensorRole : std::uint8_t {
+  embedding,
+  position,
+  attention,
+  mlp,
+  expert,
+  router,
+  norm,
+  head,
+  adapter,
+  other
+};
 
 // The module that owns the tensor. `linear`: torch.nn.Linear (quantisable, LoRA-targetable); `conv1d`: GPT-2's transposed linear
 // (targetable, shape in x out); `embedding`: torch.nn.Embedding; `norm`; `parameter`: a bare parameter (fused experts, sinks).
@@ -27,13 +38,13 @@ enum class SplitAxis : std::uint8_t { none, column, row, vocab };
 
 // One parameter tensor, or the same tensor of every layer of a section.
 struct TensorSpec {
-  std::string name;                  // as Hugging Face names it, '*' for the layer's index: "model.layers.*.mlp.up_proj.weight"
-  std::vector<std::int64_t> shape;   // as torch stores it; every entry > 0
+  std::string name;  // as Hugging Face names it, '*' for the layer's index: "model.layers.*.mlp.up_proj.weight"
+  std::vector<std::int64_t> shape;  // as torch stores it; every entry > 0
   TensorRole role = TensorRole::other;
   ModuleKind module = ModuleKind::parameter;
   SplitAxis split = SplitAxis::none;
-  bool expert_parallel = false;      // split over experts by expert parallelism (first axis)
-  bool buffer = false;               // a buffer: on the card, no gradient, not counted as a parameter (rotary inv_freq, masks)
+  bool expert_parallel = false;  // split over experts by expert parallelism (first axis)
+  bool buffer = false;  // a buffer: on the card, no gradient, not counted as a parameter (rotary inv_freq, masks)
   DType buffer_dtype = DType::fp32;  // element type of a buffer; parameters take the plan's
 
   // Product of the shape; 1 for an empty shape. Throws OverflowError.
@@ -49,40 +60,40 @@ enum class PositionKind : std::uint8_t { rotary, learned, alibi, relative, none 
 struct AttentionShape {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;            // of q and k
-  std::int64_t value_head_dim = 0;      // of v; equals head_dim but for MLA
-  std::int64_t rotary_dim = 0;          // rotated part of head_dim; 0 = no rotary positions
+  std::int64_t head_dim = 0;        // of q and k
+  std::int64_t value_head_dim = 0;  // of v; equals head_dim but for MLA
+  std::int64_t rotary_dim = 0;      // rotated part of head_dim; 0 = no rotary positions
   bool qkv_bias = false;
   bool output_bias = false;
-  bool fused_qkv = false;               // one matrix makes q, k and v
-  bool qk_norm = false;                 // a norm on q and k
-  bool qk_norm_full_width = false;      // over all heads together (olmo2) instead of per head
+  bool fused_qkv = false;                      // one matrix makes q, k and v
+  bool qk_norm = false;                        // a norm on q and k
+  bool qk_norm_full_width = false;             // over all heads together (olmo2) instead of per head
   std::optional<std::int64_t> sliding_window;  // tokens that a row may see; none = all
-  std::optional<double> logit_softcap;  // gemma2's tanh on scores
-  bool sinks = false;                   // gpt_oss: a learned sink per head
+  std::optional<double> logit_softcap;         // gemma2's tanh on scores
+  bool sinks = false;                          // gpt_oss: a learned sink per head
   // Multi-head latent attention (deepseek): ranks of the compressed q and kv; q_lora_rank 0 = q is one matrix.
   bool latent = false;
   std::int64_t q_lora_rank = 0;
   std::int64_t kv_lora_rank = 0;
   std::int64_t rope_head_dim = 0;
-  double dropout = 0;                   // attention dropout of the config
+  double dropout = 0;  // attention dropout of the config
 };
 
 // Feed-forward part of one layer kind.
 struct MlpShape {
-  std::int64_t intermediate = 0;        // width of the dense MLP; 0 = none
+  std::int64_t intermediate = 0;  // width of the dense MLP; 0 = none
   bool gated = true;
   bool fused_gate_up = false;
   bool bias = false;
-  std::string activation = "silu";      // as the config spells it
+  std::string activation = "silu";  // as the config spells it
 };
 
 // Mixture of experts of one layer kind.
 struct MoeShape {
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
-  std::int64_t intermediate = 0;        // width of one expert
-  std::int64_t shared_intermediate = 0; // total width of the shared experts; 0 = none
+  std::int64_t intermediate = 0;         // width of one expert
+  std::int64_t shared_intermediate = 0;  // total width of the shared experts; 0 = none
 };
 
 // One kind of layer: its shapes and its tensors. Layers of a kind are identical.
@@ -90,43 +101,46 @@ struct LayerKind {
   AttentionShape attention;
   MlpShape mlp;
   std::optional<MoeShape> moe;
-  bool parallel_residual = false;       // attention and MLP read the same hidden states and are added together
-  std::vector<TensorSpec> tensors;      // in module order (model.named_parameters())
+  bool parallel_residual = false;   // attention and MLP read the same hidden states and are added together
+  std::vector<TensorSpec> tensors;  // in module order (model.named_parameters())
 };
 
 // A part of the model in named_parameters() order: a stack of layers, or tensors outside of any stack.
 struct Section {
-  std::string name;                     // "embedding", "layers", "encoder", "decoder", "final", "head"
-  std::vector<LayerKind> kinds;         // one entry when the section is no stack
-  std::vector<std::int32_t> layer_kinds;// index into `kinds` of each layer, in order; empty = not a stack (kinds[0] once)
-  [[nodiscard]] std::int64_t repeats() const { return layer_kinds.empty() ? 1 : static_cast<std::int64_t>(layer_kinds.size()); }
+  std::string name;              // "embedding", "layers", "encoder", "decoder", "final", "head"
+  std::vector<LayerKind> kinds;  // one entry when the section is no stack
+  std::vector<std::int32_t>
+      layer_kinds;  // index into `kinds` of each layer, in order; empty = not a stack (kinds[0] once)
+  [[nodiscard]] std::int64_t repeats() const {
+    return layer_kinds.empty() ? 1 : static_cast<std::int64_t>(layer_kinds.size());
+  }
 };
 
 struct ModelSpec {
-  std::string name;                     // what the user called it: preset, path, or "generic"
-  std::string model_type;               // Hugging Face's model_type ("llama"); "generic" for --params models
-  std::string class_name;               // Hugging Face's class, when known
-  Source source;                        // config file, preset, command line
+  std::string name;        // what the user called it: preset, path, or "generic"
+  std::string model_type;  // Hugging Face's model_type ("llama"); "generic" for --params models
+  std::string class_name;  // Hugging Face's class, when known
+  Source source;           // config file, preset, command line
 
-  std::int64_t vocab = 0;               // rows of the embedding
+  std::int64_t vocab = 0;  // rows of the embedding
   std::int64_t hidden = 0;
-  std::int64_t layers = 0;              // of the decoder (or the only) stack
-  std::int64_t max_positions = 0;       // 0 = unknown
-  bool tied_embeddings = false;         // head and embedding are one tensor; the census then has no head tensor
+  std::int64_t layers = 0;         // of the decoder (or the only) stack
+  std::int64_t max_positions = 0;  // 0 = unknown
+  bool tied_embeddings = false;    // head and embedding are one tensor; the census then has no head tensor
   NormKind norm = NormKind::rms;
   PositionKind position = PositionKind::rotary;
-  double hidden_dropout = 0;            // residual dropout of the config
-  double embedding_dropout = 0;         // dropout of the embedding's output, where the model has one
+  double hidden_dropout = 0;     // residual dropout of the config
+  double embedding_dropout = 0;  // dropout of the embedding's output, where the model has one
   std::optional<double> final_logit_softcap;
-  std::string stored_dtype;             // torch_dtype / dtype of the file as written; empty = not said
-  std::string quantization;             // quant_method of the file ("gptq"); empty = none
+  std::string stored_dtype;  // torch_dtype / dtype of the file as written; empty = not said
+  std::string quantization;  // quant_method of the file ("gptq"); empty = none
 
-  std::vector<Section> sections;        // the census, in named_parameters() order
+  std::vector<Section> sections;  // the census, in named_parameters() order
   // A published total that replaces an unknown census (generic models given by --params); then `sections` may be empty.
   std::optional<std::int64_t> stated_parameters;
-  bool dimensions_known = true;         // false: only a total was given, activations are unknown
-  std::vector<std::string> not_counted; // parts of the file that the bill leaves out ("vision_config"), each a warning
-  std::vector<std::string> warnings;    // disagreements found while reading (safetensors headers against the census)
+  bool dimensions_known = true;          // false: only a total was given, activations are unknown
+  std::vector<std::string> not_counted;  // parts of the file that the bill leaves out ("vision_config"), each a warning
+  std::vector<std::string> warnings;     // disagreements found while reading (safetensors headers against the census)
   std::optional<std::int64_t> active_parameters_stated;
 
   // Sum of the census (tied tensors once), or `stated_parameters`. Throws OverflowError.

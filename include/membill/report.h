@@ -24,29 +24,30 @@ enum class Place : std::uint8_t { device, host, nvme };
 
 // One line of the bill.
 struct LineItem {
-  std::string id;                        // stable, dotted: "weights.base"
-  std::string label;                     // for people: "base weights"
-  std::string category;                  // first part of the bill's grouping: weights gradients optimizer activations loss step buffers gathered runtime
+  std::string id;     // stable, dotted: "weights.base"
+  std::string label;  // for people: "base weights"
+  std::string
+      category;  // first part of the bill's grouping: weights gradients optimizer activations loss step buffers gathered workspace runtime
   Place where = Place::device;
-  std::optional<std::int64_t> bytes;     // the item's own highest; none = unknown
-  std::optional<std::int64_t> low, high; // range of `bytes`
-  std::optional<std::int64_t> at_peak;   // its share of the peak: over all device items these sum to totals.requested
+  std::optional<std::int64_t> bytes;      // the item's own highest; none = unknown
+  std::optional<std::int64_t> low, high;  // range of `bytes`
+  std::optional<std::int64_t> at_peak;    // its share of the peak: over all device items these sum to totals.requested
   std::vector<std::pair<std::string, std::int64_t>> moments;  // highest in each moment, in time order
-  std::string formula;                   // of at_peak in the symbols of the plan ("2·N·h·L"), with the same value
+  std::string formula;  // of at_peak in the symbols of the plan ("2·N·h·L"), with the same value
   Source source;
 };
 
 // One moment of the step on the deciding rank: its highest requested and allocated bytes, and what is live when it ends.
 struct Moment {
-  std::string name;                      // load build forward loss backward clip step zero
+  std::string name;  // load build forward loss backward clip step zero
   std::string rank;
   std::int64_t requested = 0;
   std::optional<std::int64_t> allocated;
-  std::int64_t end = 0;                  // requested bytes live at its end
+  std::int64_t end = 0;  // requested bytes live at its end
 };
 
 struct RankBill {
-  std::string name;                      // "rank 0", "stage 2"
+  std::string name;  // "rank 0", "stage 2"
   Range requested, allocated, reserved, device;
 };
 
@@ -57,7 +58,7 @@ struct Verdict {
   std::optional<std::int64_t> capacity;  // usable bytes of a card
   std::optional<std::int64_t> headroom;  // capacity less the device total's likely figure; negative: short of
   std::optional<std::int64_t> smallest_card;
-  std::string because;                   // one sentence
+  std::string because;  // one sentence
 };
 
 struct Totals {
@@ -95,14 +96,14 @@ struct Report {
   ReportHardware hardware;
   Totals totals;
   std::string peak_moment, peak_rank;
-  bool at_least = false;                 // an item is unknown: totals are lower bounds
+  bool at_least = false;  // an item is unknown: totals are lower bounds
   std::vector<Moment> moments;
-  std::vector<LineItem> items;           // device items first, by at_peak, highest first
+  std::vector<LineItem> items;  // device items first, by at_peak, highest first
   std::vector<RankBill> ranks;
   Verdict verdict;
   std::vector<SymbolValue> symbols;
   std::vector<std::string> assumptions, warnings;
-  std::string membill_version;           // of the program that computed a saved report; empty: this one
+  std::string membill_version;  // of the program that computed a saved report; empty: this one
 };
 
 }  // namespace membill

@@ -29,44 +29,44 @@ enum class AdapterDType : std::uint8_t { automatic, fp32, bf16, fp16 };
 
 // Adapters (method lora, dora, adalora, vera, ia3, prompt, prefix, ptuning).
 struct AdapterPlan {
-  std::int64_t rank = 8;                     // >= 1
-  std::optional<std::int64_t> alpha;         // no effect on memory
-  std::vector<std::string> targets;          // module names or patterns; "all-linear"; empty = PEFT's default of the model type
-  double dropout = 0.0;                      // 0 <= p < 1
+  std::int64_t rank = 8;              // >= 1
+  std::optional<std::int64_t> alpha;  // no effect on memory
+  std::vector<std::string> targets;  // module names or patterns; "all-linear"; empty = PEFT's default of the model type
+  double dropout = 0.0;              // 0 <= p < 1
   AdapterDType dtype = AdapterDType::automatic;  // automatic: fp32 over 16-bit and quantised bases, as PEFT
-  std::vector<std::string> modules_to_save;  // trained whole, as copies
-  bool rslora = false;                       // no effect on memory
-  std::optional<std::int64_t> init_rank;     // AdaLoRA's first rank; default 12
-  std::int64_t virtual_tokens = 20;          // prompt, prefix, p-tuning
+  std::vector<std::string> modules_to_save;      // trained whole, as copies
+  bool rslora = false;                           // no effect on memory
+  std::optional<std::int64_t> init_rank;         // AdaLoRA's first rank; default 12
+  std::int64_t virtual_tokens = 20;              // prompt, prefix, p-tuning
 };
 
 // Which parameters train under method freeze.
 struct FreezePlan {
-  std::int64_t trainable_layers = 2;         // the last n layers of the stack
-  std::vector<std::string> trainable_modules;// further module name patterns that train
+  std::int64_t trainable_layers = 2;           // the last n layers of the stack
+  std::vector<std::string> trainable_modules;  // further module name patterns that train
 };
 
 struct CheckpointPlan {
   Checkpointing mode = Checkpointing::none;
-  bool reentrant = false;                    // torch.utils.checkpoint's use_reentrant
-  std::int64_t every = 1;                    // checkpoint every n-th layer; >= 1
-  bool offload = false;                      // boundaries live on the host
-  std::vector<std::string> selective;        // Megatron's module names, or "ops:aten.mm,..."
-  std::string method;                        // Megatron: uniform, block; empty = none said
-  std::optional<std::int64_t> layers;        // Megatron: recompute_num_layers
+  bool reentrant = false;              // torch.utils.checkpoint's use_reentrant
+  std::int64_t every = 1;              // checkpoint every n-th layer; >= 1
+  bool offload = false;                // boundaries live on the host
+  std::vector<std::string> selective;  // Megatron's module names, or "ops:aten.mm,..."
+  std::string method;                  // Megatron: uniform, block; empty = none said
+  std::optional<std::int64_t> layers;  // Megatron: recompute_num_layers
 };
 
 struct ShardingPlan {
-  std::int64_t zero = 0;                     // ZeRO stage 0-3; Megatron's distributed optimizer is 1
-  std::string fsdp = "none";                 // none full_shard shard_grad_op hybrid_shard no_shard
-  std::optional<std::int64_t> shard_group;   // cards of a hybrid group
-  std::string offload = "none";              // none optimizer param optimizer+param nvme
+  std::int64_t zero = 0;                           // ZeRO stage 0-3; Megatron's distributed optimizer is 1
+  std::string fsdp = "none";                       // none full_shard shard_grad_op hybrid_shard no_shard
+  std::optional<std::int64_t> shard_group;         // cards of a hybrid group
+  std::string offload = "none";                    // none optimizer param optimizer+param nvme
   std::map<std::string, std::string> engine_keys;  // the engine's own keys as written, "reduce_bucket_size" -> "auto"
 };
 
 struct ParallelPlan {
   std::int64_t tp = 1, pp = 1, virtual_pp = 1, cp = 1, ulysses = 1, ep = 1, expert_tp = 1;  // degrees, >= 1
-  bool sp = false;                           // sequence parallel (with tp)
+  bool sp = false;  // sequence parallel (with tp)
 };
 
 struct AllocatorPlan {
@@ -82,45 +82,45 @@ struct TrainingPlan {
   AdapterPlan adapter;
   FreezePlan freeze;
   WeightFormat weights = WeightFormat::bf16;
-  bool double_quant = true;                  // nf4, fp4: the scales are quantised too
-  bool kbit_prepare = true;                  // PEFT's prepare_model_for_kbit_training (quantised bases only)
+  bool double_quant = true;  // nf4, fp4: the scales are quantised too
+  bool kbit_prepare = true;  // PEFT's prepare_model_for_kbit_training (quantised bases only)
   Precision precision = Precision::amp_bf16;
-  std::optional<DType> gradient_dtype;       // none: what the regime says
-  std::optional<DType> moment_dtype;         // none: what the regime and the optimizer say
-  std::string optimizer = "adamw";           // a row of optimizers()
+  std::optional<DType> gradient_dtype;  // none: what the regime says
+  std::optional<DType> moment_dtype;    // none: what the regime and the optimizer say
+  std::string optimizer = "adamw";      // a row of optimizers()
   OptimizerImpl optimizer_impl = OptimizerImpl::foreach;
   std::map<std::string, std::string> optimizer_args;  // rank, update_proj_gap ...
   bool optimizer_in_backward = false;
-  std::int64_t batch = 1;                    // micro-batch of one data-parallel rank, sequences
-  std::int64_t seq = 2048;                   // tokens of a sequence
-  std::int64_t accumulate = 1;               // micro-batches per step
-  bool varied_lengths = false;               // padded to the longest of each batch
+  std::int64_t batch = 1;       // micro-batch of one data-parallel rank, sequences
+  std::int64_t seq = 2048;      // tokens of a sequence
+  std::int64_t accumulate = 1;  // micro-batches per step
+  bool varied_lengths = false;  // padded to the longest of each batch
   CheckpointPlan checkpointing;
   AttentionKernel attention = AttentionKernel::sdpa;
-  bool attention_mask = false;               // a padding mask that cannot be dropped is passed
-  std::optional<LossKind> loss;              // none: what the implementation does
-  std::int64_t loss_chunk = 0;               // rows of a chunk, for chunked
+  bool attention_mask = false;   // a padding mask that cannot be dropped is passed
+  std::optional<LossKind> loss;  // none: what the implementation does
+  std::int64_t loss_chunk = 0;   // rows of a chunk, for chunked
   Loop loop = Loop::trainer;
-  bool clip = true;                          // gradient clipping by norm
-  bool keep_outputs = false;                 // the loop's variables hold the logits during backward
+  bool clip = true;           // gradient clipping by norm
+  bool keep_outputs = false;  // the loop's variables hold the logits during backward
   Implementation implementation = Implementation::hf;
   bool compile = false;
   Engine engine = Engine::torch;
   ShardingPlan sharding;
   ParallelPlan parallel;
   AllocatorPlan allocator;
-  std::optional<double> dropout;             // overrides the config's dropouts
+  std::optional<double> dropout;  // overrides the config's dropouts
   std::optional<std::int64_t> evaluation_batch;
   std::optional<std::int64_t> vocab_pad_to;
-  double imbalance = 1.0;                    // tokens of the fullest expert over the mean
+  double imbalance = 1.0;  // tokens of the fullest expert over the mean
   bool packing = false;
   bool padding_free = false;
-  std::map<std::string, std::string> software;    // torch, transformers, peft, trl, deepspeed, megatron-core -> version
+  std::map<std::string, std::string> software;  // torch, transformers, peft, trl, deepspeed, megatron-core -> version
   // Preference stages.
-  std::optional<std::int64_t> completion;    // tokens of `seq` that count; none: all
-  std::optional<std::int64_t> prompt;        // tokens of the prompt
-  std::optional<std::int64_t> generations;   // completions of one prompt
-  std::optional<std::string> reference;      // model none precompute; none said: what the stage does
+  std::optional<std::int64_t> completion;   // tokens of `seq` that count; none: all
+  std::optional<std::int64_t> prompt;       // tokens of the prompt
+  std::optional<std::int64_t> generations;  // completions of one prompt
+  std::optional<std::string> reference;     // model none precompute; none said: what the stage does
   std::optional<double> beta;
   std::map<std::string, std::string> stage_args;  // further keys, as TRL spells them
 };

@@ -38,7 +38,9 @@ class OverflowError : public std::overflow_error {
 // The least integer that is not below a / b. REQUIRES: a >= 0, b > 0.
 [[nodiscard]] constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 // The least multiple of `unit` that is not below a. REQUIRES: a >= 0, unit > 0.
-[[nodiscard]] constexpr std::int64_t round_up(std::int64_t a, std::int64_t unit) { return checked_mul(ceil_div(a, unit), unit); }
+[[nodiscard]] constexpr std::int64_t round_up(std::int64_t a, std::int64_t unit) {
+  return checked_mul(ceil_div(a, unit), unit);
+}
 
 // A count of bytes. Never made from a bare integer silently; adds, subtracts and scales with overflow checks.
 class Bytes {
@@ -47,8 +49,14 @@ class Bytes {
   constexpr explicit Bytes(std::int64_t count) : count_(count) {}
   [[nodiscard]] constexpr std::int64_t count() const { return count_; }
   constexpr auto operator<=>(const Bytes&) const = default;
-  constexpr Bytes& operator+=(Bytes other) { count_ = checked_add(count_, other.count_); return *this; }
-  constexpr Bytes& operator-=(Bytes other) { count_ = checked_sub(count_, other.count_); return *this; }
+  constexpr Bytes& operator+=(Bytes other) {
+    count_ = checked_add(count_, other.count_);
+    return *this;
+  }
+  constexpr Bytes& operator-=(Bytes other) {
+    count_ = checked_sub(count_, other.count_);
+    return *this;
+  }
   friend constexpr Bytes operator+(Bytes a, Bytes b) { return a += b; }
   friend constexpr Bytes operator-(Bytes a, Bytes b) { return a -= b; }
   friend constexpr Bytes operator*(Bytes a, std::int64_t n) { return Bytes(checked_mul(a.count_, n)); }
@@ -60,10 +68,18 @@ class Bytes {
 
 inline namespace literals {
 constexpr Bytes operator""_B(unsigned long long n) { return Bytes(static_cast<std::int64_t>(n)); }
-constexpr Bytes operator""_KiB(unsigned long long n) { return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 10)); }
-constexpr Bytes operator""_MiB(unsigned long long n) { return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 20)); }
-constexpr Bytes operator""_GiB(unsigned long long n) { return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 30)); }
-constexpr Bytes operator""_GB(unsigned long long n) { return Bytes(checked_mul(static_cast<std::int64_t>(n), 1000000000LL)); }
+constexpr Bytes operator""_KiB(unsigned long long n) {
+  return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 10));
+}
+constexpr Bytes operator""_MiB(unsigned long long n) {
+  return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 20));
+}
+constexpr Bytes operator""_GiB(unsigned long long n) {
+  return Bytes(checked_mul(static_cast<std::int64_t>(n), 1LL << 30));
+}
+constexpr Bytes operator""_GB(unsigned long long n) {
+  return Bytes(checked_mul(static_cast<std::int64_t>(n), 1000000000LL));
+}
 }  // namespace literals
 
 // Element type of a tensor as it lies in memory.

@@ -16,7 +16,8 @@ Tensor adapter_matrix(Forward& f, LoraAdapter& adapter) {
 // The column norms of weight plus adapter, without gradient.
 Tensor weight_norm(Forward& f, const Tensor& weight, const Tensor& adapter_product) {
   Recorder& r = f.r;
-  const Tensor sum = r.add(weight, r.mul_scalar(r.detach(adapter_product), "scaled adapter matrix"), "weight and adapter");
+  const Tensor sum =
+      r.add(weight, r.mul_scalar(r.detach(adapter_product), "scaled adapter matrix"), "weight and adapter");
   return r.empty({weight.rows(), Size(1)}, weight.dtype(), "weight norm of DoRA");
 }
 
@@ -30,7 +31,8 @@ Tensor dora_output(Forward& f, Module& module, const Tensor& x, Tensor base_resu
   const Tensor scale = r.mul(adapter.magnitude->value, norm, "magnitude over norm");
   const Tensor row_scale = r.view(scale, {Size(1), module.weight.value.rows()});
   const Tensor lora_result = r.linear(r.linear(x, adapter.down), adapter.up);
-  if (base_result.defined() && module.bias != nullptr) base_result = r.add(std::move(base_result), module.bias->value, "base result less bias");
+  if (base_result.defined() && module.bias != nullptr)
+    base_result = r.add(std::move(base_result), module.bias->value, "base result less bias");
   if (!base_result.defined()) {
     Parameter copy;
     copy.value = weight;
@@ -38,7 +40,9 @@ Tensor dora_output(Forward& f, Module& module, const Tensor& x, Tensor base_resu
     base_result = r.linear(x, copy);
   }
   Tensor base_part = r.mul(r.add_scalar(row_scale, "scale less one"), base_result, "scaled base result");
-  return r.add(std::move(base_part), r.mul_scalar(r.mul(row_scale, lora_result, "scaled adapter result"), "scaled adapter result"), "DoRA output");
+  return r.add(std::move(base_part),
+               r.mul_scalar(r.mul(row_scale, lora_result, "scaled adapter result"), "scaled adapter result"),
+               "DoRA output");
 }
 
 Tensor dora(Forward& f, Module& module, Tensor x, const Tensor& result) {
@@ -53,7 +57,8 @@ Tensor dora(Forward& f, Module& module, Tensor x, const Tensor& result) {
 
 Tensor low_rank(Forward& f, LoraAdapter& adapter, const Tensor& x) {
   Recorder& r = f.r;
-  return r.mul_scalar(r.linear(r.linear(r.dropout(x, adapter.dropout), adapter.down), adapter.up), "scaled adapter output");
+  return r.mul_scalar(r.linear(r.linear(r.dropout(x, adapter.dropout), adapter.down), adapter.up),
+                      "scaled adapter output");
 }
 
 // lora.Linear: the input is cast to the adapter's type, autocast or not.
@@ -63,7 +68,8 @@ Tensor over_plain(Forward& f, Module& module, Tensor x) {
   Tensor result = apply_base(f, module, x);
   const DType type = result.dtype();
   x = r.cast(std::move(x), adapter.down.value.dtype());
-  result = adapter.magnitude != nullptr ? dora(f, module, x, result) : r.add(result, low_rank(f, adapter, x), "base and adapter output");
+  result = adapter.magnitude != nullptr ? dora(f, module, x, result)
+                                        : r.add(result, low_rank(f, adapter, x), "base and adapter output");
   return r.cast(std::move(result), type);
 }
 

@@ -29,7 +29,8 @@ Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const
   return apply_linear(f, own != nullptr ? *own : outer.at(embedding_name()), std::move(hidden));
 }
 
-Tensor Architecture::loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels, Tensor* outputs) const {
+Tensor Architecture::loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+                          Tensor* outputs) const {
   Tensor logits = head(f, outer, hidden);
   Tensor result = causal_lm_loss(f, logits, labels);
   if (outputs != nullptr) *outputs = std::move(logits);

@@ -19,13 +19,15 @@ class Architecture {
   // What the model makes once and passes to every layer: masks and rotary tables. `hidden` is the first layer's input.
   [[nodiscard]] virtual LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const;
   // One decoder layer.
-  [[nodiscard]] virtual Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const = 0;
+  [[nodiscard]] virtual Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                     const LayerInputs& inputs) const = 0;
   // The final norm.
   [[nodiscard]] virtual Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const = 0;
   // Logits of the final hidden states.
   [[nodiscard]] virtual Tensor head(Forward& f, const Modules& outer, Tensor hidden) const;
   // The loss of the final hidden states: the head, then ForCausalLMLoss over whole logits, which `outputs` receives if given.
-  [[nodiscard]] virtual Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels, Tensor* outputs) const;
+  [[nodiscard]] virtual Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+                                    Tensor* outputs) const;
 
   // The token embedding as the model calls it, made to need a gradient where adapters ask for that.
   [[nodiscard]] Tensor embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const;

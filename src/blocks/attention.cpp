@@ -23,8 +23,9 @@ Tensor heads_first_gradient(Forward& f, const Tensor& x) {
   Recorder& r = f.r;
   if (contiguous_heads(f) || !r.needs_node({&x})) return x;
   Tensor out = r.view(x, x.shape());
-  r.record({&out}, {r.edge(x)},
-           [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) { return Gradients{rec.empty(shape, type, "gradient, heads first")}; });
+  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "gradient, heads first")};
+  });
   return out;
 }
 
@@ -37,8 +38,10 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
   Tensor left = batch_first(f, r.autocast_input(q), !call.query_contiguous);
   Tensor right = batch_first(f, r.autocast_input(keys), expands || (!repeats && !call.query_contiguous));
-  Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores"), "scaled scores");
-  if (call.shape.logit_softcap) scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
+  Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores"),
+                               "scaled scores");
+  if (call.shape.logit_softcap)
+    scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
   scores = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
   scores = r.cast(scores, call.native_softmax ? v.dtype() : q.dtype());
@@ -46,7 +49,8 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);
   right = batch_first(f, r.autocast_input(values), !repeats || expands);
-  Tensor output = heads_first_gradient(f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
+  Tensor output = heads_first_gradient(
+      f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 
@@ -72,8 +76,10 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   const bool grouped = call.shape.heads != call.shape.kv_heads;
   const Size heads_rows = f.dims.b * call.dims.a * padded_s;
   r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
-           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
-             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"), rec.empty(ks, type, "value gradient")};
+           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec,
+                                                                                                          Gradients&) {
+             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
+                              rec.empty(ks, type, "value gradient")};
              const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
              const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
              if (!grouped) return result;
@@ -121,17 +127,21 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   kept.output = r.detach(r.saved(output));
   kept.statistic = r.saved(statistic);
   kept.seeds = r.saved(seeds);
-  r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
-           [kept, kept_mask, rows, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec, Gradients&) {
-             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"), rec.empty(vs, type, "value gradient")};
-             const bool grouped = rec.symbols().evaluate(ks.rows) != rec.symbols().evaluate(qs.rows);
-             const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
-             const Tensor all_values = grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
-             const Tensor delta = rec.empty({rows, Size(1)}, DType::fp32, "softmax delta");
-             if (type == DType::fp32) return result;
-             const Tensor workspace = rec.empty(qs, DType::fp32, "query gradient accumulator");
-             return result;
-           });
+  r.record(
+      {&output}, {r.edge(q), r.edge(k), r.edge(v)},
+      [kept, kept_mask, rows, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec,
+                                                                                                Gradients&) {
+        Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
+                         rec.empty(vs, type, "value gradient")};
+        const bool grouped = rec.symbols().evaluate(ks.rows) != rec.symbols().evaluate(qs.rows);
+        const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
+        const Tensor all_values =
+            grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
+        const Tensor delta = rec.empty({rows, Size(1)}, DType::fp32, "softmax delta");
+        if (type == DType::fp32) return result;
+        const Tensor workspace = rec.empty(qs, DType::fp32, "query gradient accumulator");
+        return result;
+      });
   return output;
 }
 
@@ -160,7 +170,8 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
 Tensor matmul_heads(Forward& f, const AttentionCall& call, const Tensor& x, bool is_view) {
   if (!call.bare || call.shape.heads == call.shape.kv_heads) return batch_first(f, x, is_view);
   const Shape all{f.dims.N * call.dims.a, x.width()};
-  return contiguous_heads(f) ? f.r.broadcast_view(x, all) : f.r.contiguous_copy(x, all, "key/value heads of all queries");
+  return contiguous_heads(f) ? f.r.broadcast_view(x, all)
+                             : f.r.contiguous_copy(x, all, "key/value heads of all queries");
 }
 
 // at::_safe_softmax: a softmax, and the rows that are masked throughout.
@@ -179,7 +190,8 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   const DType type = r.autocast() ? *r.autocast() : q16.dtype();
   const Size rows = f.dims.N * call.dims.a;
   const bool repeats = !call.bare && call.shape.heads != call.shape.kv_heads;
-  if (call.mask.defined() && repeats) k16 = repeat_heads(f, call, k16, call.dims.d), v16 = repeat_heads(f, call, v16, call.dims.v);
+  if (call.mask.defined() && repeats)
+    k16 = repeat_heads(f, call, k16, call.dims.d), v16 = repeat_heads(f, call, v16, call.dims.v);
   const Tensor given_mask = call.mask.defined() ? r.empty({f.dims.N, f.dims.s}, type, "additive mask") : Tensor();
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
@@ -199,7 +211,8 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   scores = r.dropout(std::move(scores), f.attention_dropout);
   const Tensor weights = r.cast(scores, type);
   right = matmul_heads(f, call, values, !repeats);
-  Tensor output = heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
+  Tensor output =
+      heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
   output = r.cast(std::move(output), type);
   r.resume_autocast();
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");

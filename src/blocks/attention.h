@@ -15,11 +15,13 @@ struct AttentionCall {
   const KindDims& dims;
   const AttentionShape& shape;
   AttentionChoice choice;
-  Tensor mask;                 // additive (eager) or boolean (SDPA) mask of rows b·s, width s, or undefined
-  bool query_contiguous = false;  // q and k lie as (b, heads, s, d): flash's output then needs a copy, a matrix product none
-  bool bare = false;              // the kernel is called with fewer key/value heads than query heads, which it expands itself (falcon)
-  bool native_softmax = false;    // eager: softmax in the scores' own type (fp32 under autocast)
-  Tensor* weights = nullptr;      // eager: the attention weights, which the caller receives and holds
+  Tensor mask;  // additive (eager) or boolean (SDPA) mask of rows b·s, width s, or undefined
+  bool query_contiguous =
+      false;  // q and k lie as (b, heads, s, d): flash's output then needs a copy, a matrix product none
+  bool bare =
+      false;  // the kernel is called with fewer key/value heads than query heads, which it expands itself (falcon)
+  bool native_softmax = false;  // eager: softmax in the scores' own type (fp32 under autocast)
+  Tensor* weights = nullptr;    // eager: the attention weights, which the caller receives and holds
 };
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
 

@@ -3,7 +3,8 @@
 namespace membill {
 namespace {
 
-Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden, const LayerInputs& inputs) {
+Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden,
+                const LayerInputs& inputs) {
   Recorder& r = f.r;
   const Section& section = f.model.sections[unit.section];
   for (std::size_t i = 0; i < unit.layers.size(); ++i) {
@@ -12,10 +13,13 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     r.set_layer(static_cast<int>(i));
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
-      hidden = r.checkpoint(hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload}, [&f, &architecture, context, inputs](Tensor x) {
-        const ItemScope scope(f.r, f.items.block);
-        return architecture.layer(f, context, std::move(x), inputs);
-      }, &f.second_output);
+      hidden = r.checkpoint(
+          hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload},
+          [&f, &architecture, context, inputs](Tensor x) {
+            const ItemScope scope(f.r, f.items.block);
+            return architecture.layer(f, context, std::move(x), inputs);
+          },
+          &f.second_output);
     } else {
       const ItemScope scope(r, f.items.block);
       hidden = architecture.layer(f, context, hidden, inputs);
@@ -51,7 +55,8 @@ bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
   return plan.mode == Checkpointing::full && (layer + 1) % plan.every == 0;
 }
 
-Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids, Tensor* outputs) {
+Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
+                         Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
   const Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.r.writer().moment("loss");

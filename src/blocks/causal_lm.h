@@ -11,15 +11,15 @@ namespace membill {
 // One simulated unit of a stack: the layers that it stands for, in order.
 struct UnitModules {
   int unit = TraceWriter::kNoUnit;
-  std::vector<Modules> layers;              // one per layer of the unit
-  std::vector<std::int32_t> kinds;          // layer kind of each
-  std::vector<std::int64_t> numbers;        // place of each in its stack, from 0; of the first layer that it stands for
-  std::size_t section = 0;                  // index into ModelSpec::sections
+  std::vector<Modules> layers;        // one per layer of the unit
+  std::vector<std::int32_t> kinds;    // layer kind of each
+  std::vector<std::int64_t> numbers;  // place of each in its stack, from 0; of the first layer that it stands for
+  std::size_t section = 0;            // index into ModelSpec::sections
 };
 
 struct ModelModules {
-  Modules outer;                            // modules outside of stacks
-  std::vector<UnitModules> units;           // in forward order
+  Modules outer;                   // modules outside of stacks
+  std::vector<UnitModules> units;  // in forward order
 };
 
 // Whether layer `layer` of a stack, from 0, is recomputed: layers n, 2n, ... for every n-th, as torchtitan's selective
@@ -28,7 +28,7 @@ struct ModelModules {
 
 // input_ids -> loss, as <Type>ForCausalLM.forward with labels. `ids` is the caller's. The moment "loss" begins at the head.
 // When `outputs` is given, the logits stay there, as in a caller that keeps the model's outputs.
-[[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
-                                       Tensor* outputs);
+[[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
+                                       const Tensor& ids, Tensor* outputs);
 
 }  // namespace membill

@@ -12,7 +12,8 @@ Size dimension(SymbolTable& symbols, const std::string& name, std::string_view m
   for (int copy = 1;; ++copy) {
     const std::string candidate = copy == 1 ? name : name + std::to_string(copy);
     const auto entries = symbols.entries();
-    const auto known = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == candidate; });
+    const auto known =
+        std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == candidate; });
     if (known == entries.end() || known->value == value) return symbols.define(candidate, meaning, value);
   }
 }
@@ -26,8 +27,9 @@ KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
   dims.v = attention.value_head_dim == attention.head_dim || attention.value_head_dim == 0
                ? dims.d
                : dimension(symbols, "dv", "head dimension of the values", attention.value_head_dim);
-  dims.rotary = attention.rotary_dim == attention.head_dim ? dims.d
-                                                           : dimension(symbols, "dr", "rotated part of a head", attention.rotary_dim);
+  dims.rotary = attention.rotary_dim == attention.head_dim
+                    ? dims.d
+                    : dimension(symbols, "dr", "rotated part of a head", attention.rotary_dim);
   dims.f = dimension(symbols, "f", "MLP width", kind.mlp.intermediate);
   if (kind.moe) {
     dims.experts = dimension(symbols, "E", "experts", kind.moe->experts);

@@ -15,18 +15,18 @@ namespace membill {
 
 // Symbols of one layer kind, as the formulas print them.
 struct KindDims {
-  Size a, k, d;          // query heads, key/value heads, head dimension
-  Size v;                // head dimension of the values
-  Size rotary;           // rotated part of d
-  Size f;                // MLP width
+  Size a, k, d;                                   // query heads, key/value heads, head dimension
+  Size v;                                         // head dimension of the values
+  Size rotary;                                    // rotated part of d
+  Size f;                                         // MLP width
   Size experts, top, expert_width, shared_width;  // MoE
 };
 
 // Symbols of the whole model and plan.
 struct Dims {
-  Size b, s, N;          // micro-batch, sequence length, tokens of a micro-batch (b·s)
+  Size b, s, N;  // micro-batch, sequence length, tokens of a micro-batch (b·s)
   Size h, V, L;
-  Size r;                // adapter rank
+  Size r;                                    // adapter rank
   std::vector<std::vector<KindDims>> kinds;  // by section, by kind
 };
 
@@ -35,7 +35,7 @@ struct Dims {
 
 // A low-rank adapter on a linear module.
 struct LoraAdapter {
-  Parameter down, up;                 // lora_A (r x in), lora_B (out x r)
+  Parameter down, up;                    // lora_A (r x in), lora_B (out x r)
   std::unique_ptr<Parameter> magnitude;  // DoRA
   double dropout = 0;
 };
@@ -43,21 +43,22 @@ struct LoraAdapter {
 // Storage of a quantised weight: what a use makes of it.
 struct QuantizedWeight {
   WeightFormat format = WeightFormat::nf4;
-  DType compute = DType::bf16;        // type of the dequantised matrix
+  DType compute = DType::bf16;  // type of the dequantised matrix
   bool double_quant = false;
-  std::vector<Tensor> parts;          // codes, scales, tables
+  std::vector<Tensor> parts;  // codes, scales, tables
 };
 
 // One module of the model with its parameters.
 struct Module {
-  std::string name;                   // within its layer ("self_attn.q_proj"), or whole outside of layers ("model.norm")
+  std::string name;  // within its layer ("self_attn.q_proj"), or whole outside of layers ("model.norm")
   ModuleKind kind = ModuleKind::parameter;
   TensorRole role = TensorRole::other;
   Parameter weight;
   std::unique_ptr<Parameter> bias;
   std::unique_ptr<LoraAdapter> adapter;
   std::unique_ptr<QuantizedWeight> quantized;
-  std::unique_ptr<Parameter> original, original_bias;  // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
+  std::unique_ptr<Parameter> original,
+      original_bias;  // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
 };
 
 // The modules of one layer, or of a section that is no stack.
@@ -83,7 +84,7 @@ struct Items {
 // Which attention kernel really runs for one layer kind, after the framework's own choice.
 struct AttentionChoice {
   AttentionKernel kernel = AttentionKernel::flash;
-  bool mask = false;                  // an additive mask tensor is passed
+  bool mask = false;  // an additive mask tensor is passed
 };
 
 // What an engine does around the layers' forward (FSDP gathers and frees parameters).
@@ -93,7 +94,7 @@ class ForwardHooks {
   virtual void before_model() = 0;
   virtual void before_layer(int unit, int layer) = 0;
   virtual void after_layer(int unit, int layer) = 0;
-  virtual void after_model() = 0;   // the model's forward with its loss is over
+  virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 
 struct Forward {
@@ -102,22 +103,22 @@ struct Forward {
   const TrainingPlan& plan;
   const Dims& dims;
   const Items& items;
-  DType stream = DType::bf16;         // type of the embedding's output
+  DType stream = DType::bf16;  // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   ForwardHooks* hooks = nullptr;
-  Parameter* input_leaf = nullptr;    // enable_input_require_grads: the embedding's output is made to need a gradient
+  Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
-  std::vector<Tensor> locals{};       // local variables of the model's forward, which live until it returns
-  std::int64_t multiprocessors = 108; // of the card: kernels that make partial results make one each
-  Tensor second_output{};             // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
+  std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns
+  std::int64_t multiprocessors = 108;  // of the card: kernels that make partial results make one each
+  Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.
 struct LayerInputs {
-  Tensor mask, local_mask;            // attention masks, when the kernel needs one
+  Tensor mask, local_mask;  // attention masks, when the kernel needs one
   Tensor cos, sin, local_cos, local_sin;
   Tensor position_ids;
-  Tensor extra;                       // alibi, position bias
+  Tensor extra;  // alibi, position bias
 };
 
 // One layer as its program sees it.

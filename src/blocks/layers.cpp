@@ -68,7 +68,8 @@ Tensor activation(Forward& f, const std::string& name, Tensor x) {
   return r.gelu(std::move(x));
 }
 
-Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation_name, const Tensor& x) {
+Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation_name,
+                 const Tensor& x) {
   Tensor gate = activation(f, activation_name, apply_linear(f, modules.at(prefix + "gate_proj"), x));
   Tensor product = f.r.mul(std::move(gate), apply_linear(f, modules.at(prefix + "up_proj"), x), "gated product");
   return apply_linear(f, modules.at(prefix + "down_proj"), std::move(product));

@@ -29,7 +29,8 @@ struct RotaryTables {
 [[nodiscard]] Tensor apply_rotary(Forward& f, const Tensor& x, const Tensor& cos, const Tensor& sin);
 
 // The gated MLP of llama: down(act(gate(x)) * up(x)). Module names with their prefix.
-[[nodiscard]] Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation, const Tensor& x);
+[[nodiscard]] Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const std::string& activation,
+                               const Tensor& x);
 // ACT2FN[name](x): silu, gelu, gelu_new (Python), relu ...
 [[nodiscard]] Tensor activation(Forward& f, const std::string& name, Tensor x);
 

@@ -8,7 +8,8 @@ LigerRotary rotary_call(const Forward& f, const LayerContext& layer, const Layer
   const bool masked = (sliding ? inputs.local_mask : inputs.mask).defined();
   const AttentionKernel kernel = choose_attention(f, layer.kind, masked).kernel;
   const bool heads_first = kernel == AttentionKernel::eager || kernel == AttentionKernel::sdpa_math;
-  LigerRotary call{own_tables ? inputs.local_cos : inputs.cos, own_tables ? inputs.local_sin : inputs.sin, shape.fused_qkv};
+  LigerRotary call{own_tables ? inputs.local_cos : inputs.cos, own_tables ? inputs.local_sin : inputs.sin,
+                   shape.fused_qkv};
   call.copies_query = heads_first;
   call.copies_key = heads_first || (masked && shape.heads != shape.kv_heads);
   return call;
@@ -27,7 +28,8 @@ Tensor liger_mlp(Forward& f, Modules& modules, const Tensor& hidden) {
   return down(liger_gated_product(f, false, std::move(gate), apply_linear(f, modules.at("mlp.up_proj"), hidden)));
 }
 
-Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Modules& outer, const Tensor& hidden, const Tensor& labels) {
+Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Modules& outer, const Tensor& hidden,
+                  const Tensor& labels) {
   if (!fused) return liger_whole_loss(f, program.head(f, outer, hidden), labels);
   Module* own = outer.find(program.head_name());
   Module& head = own != nullptr ? *own : outer.at(program.embedding_name());

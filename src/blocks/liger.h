@@ -12,9 +12,9 @@ namespace membill {
 // What apply_liger_kernel_to_<type> replaces by default.
 struct LigerPatch {
   bool rotary = true;
-  bool norm_in_place = true;           // the norm's gradient overwrites the incoming one
-  bool fused_loss = true;              // head and loss together; else LigerCrossEntropy over whole logits
-  bool head_norms_of_instances = true; // the Trainer, which patches a built model, reaches the norms of q and k
+  bool norm_in_place = true;            // the norm's gradient overwrites the incoming one
+  bool fused_loss = true;               // head and loss together; else LigerCrossEntropy over whole logits
+  bool head_norms_of_instances = true;  // the Trainer, which patches a built model, reaches the norms of q and k
   bool mlp = true;
 };
 
@@ -23,8 +23,8 @@ struct LigerPatch {
 
 // The gated MLP with its product in one kernel; for a fused gate_up_proj too.
 [[nodiscard]] Tensor liger_mlp(Forward& f, Modules& modules, const Tensor& hidden);
-[[nodiscard]] Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Modules& outer, const Tensor& hidden,
-                                const Tensor& labels);
+[[nodiscard]] Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Modules& outer,
+                                const Tensor& hidden, const Tensor& labels);
 
 template <typename Base>
 class Liger : public Base {
@@ -32,7 +32,8 @@ class Liger : public Base {
   Liger() = default;
   explicit Liger(const LigerPatch& patch) : patch_(patch) {}
 
-  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels, Tensor*) const override {
+  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+                            Tensor*) const override {
     const bool whole = f.plan.loss == LossKind::native;  // cross_entropy=True, fused_linear_cross_entropy=False
     return liger_loss(f, *this, patch_.fused_loss && !whole, outer, hidden, labels);
   }
@@ -40,7 +41,8 @@ class Liger : public Base {
  protected:
   [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override {
     const bool of_heads = module.name.ends_with("q_norm") || module.name.ends_with("k_norm");
-    if (of_heads && f.plan.loop == Loop::trainer && !patch_.head_norms_of_instances) return Base::norm(f, module, std::move(x));
+    if (of_heads && f.plan.loop == Loop::trainer && !patch_.head_norms_of_instances)
+      return Base::norm(f, module, std::move(x));
     return liger_rms_norm(f, module.weight, patch_.norm_in_place, std::move(x));
   }
 

@@ -31,7 +31,8 @@ void compare_with_one(Recorder& r) { const Tensor one = r.empty(kScalar, DType::
 
 class FusedLoss {
  public:
-  FusedLoss(Forward& f, Parameter& head, const Tensor& hidden) : r_(f.r), f_(f), head_(head), hidden_(hidden), type_(hidden.dtype()) {
+  FusedLoss(Forward& f, Parameter& head, const Tensor& hidden)
+      : r_(f.r), f_(f), head_(head), hidden_(hidden), type_(hidden.dtype()) {
     const DType compute = r_.autocast().value_or(type_);
     in_place_ = type_ == head.value.dtype() && type_ == compute;
     logits_type_ = compute;
@@ -46,7 +47,8 @@ class FusedLoss {
     const bool to_hidden = hidden_.requires_grad(), to_head = to_hidden && head_.value.requires_grad();
     Gradients result(2);
     result[0] = r_.empty(hidden_.shape(), type_, "gradient of the final hidden states", f_.items.loss_logits.backward);
-    if (to_head) result[1] = r_.empty(head_.value.shape(), head_.value.dtype(), "gradient of the head", f_.items.gradients);
+    if (to_head)
+      result[1] = r_.empty(head_.value.shape(), head_.value.dtype(), "gradient of the head", f_.items.gradients);
     const Tensor losses = r_.empty({f_.dims.N, Size(1)}, DType::fp32, "losses of the rows");
     const Tensor mask = r_.empty({f_.dims.N, Size(1)}, DType::boolean, "mask of the labels");
     {
@@ -105,13 +107,15 @@ class FusedLoss {
   Parameter& head_;
   const Tensor& hidden_;
   DType type_, logits_type_ = DType::fp32;
-  bool in_place_ = false;     // the logits are made in one buffer by torch.mm(out=...)
+  bool in_place_ = false;  // the logits are made in one buffer by torch.mm(out=...)
   std::int64_t rows_ = 0, tokens_ = 0;
   Size chunk_;
 };
 
 // The Trainer's loss is a sum over the tokens of all micro-batches.
-Tensor finish(Forward& f, Tensor loss) { return f.plan.loop == Loop::trainer ? f.r.mul_scalar(std::move(loss), "loss") : loss; }
+Tensor finish(Forward& f, Tensor loss) {
+  return f.plan.loop == Loop::trainer ? f.r.mul_scalar(std::move(loss), "loss") : loss;
+}
 
 }  // namespace
 
@@ -134,7 +138,8 @@ Tensor liger_whole_loss(Forward& f, Tensor logits, const Tensor& labels) {
   Recorder& r = f.r;
   r.set_items(f.items.loss_upcast);
   const bool in_model = generations(f.plan).logits_upcast_in_model;
-  const Tensor wide = in_model ? shifted_in_model(f, logits) : r.view(r.cast(logits, DType::fp32), {f.dims.N, f.dims.V});
+  const Tensor wide =
+      in_model ? shifted_in_model(f, logits) : r.view(r.cast(logits, DType::fp32), {f.dims.N, f.dims.V});
   r.set_items(f.items.loss_probabilities);
   Tensor padded;
   const Tensor shifted = shift(f, labels, padded);

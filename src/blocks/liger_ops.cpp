@@ -12,11 +12,14 @@ Tensor liger_rms_norm(Forward& f, Parameter& weight, bool in_place, Tensor x) {
   const Tensor kept_input = r.saved(in), kept_weight = r.saved(weight.value), kept_statistic = r.saved(statistic);
   const bool to_input = in.requires_grad(), to_weight = weight.value.requires_grad();
   r.record({&out}, {r.edge(in), r.edge(weight.value)},
-           [kept_input, kept_weight, kept_statistic, to_weight, to_input, in_place, shape = in.shape(), type = in.dtype(),
-            weight_type = weight.value.dtype(), processors = f.multiprocessors, own = f.items.gradients](Recorder& rec, Gradients& g) {
+           [kept_input, kept_weight, kept_statistic, to_weight, to_input, in_place, shape = in.shape(),
+            type = in.dtype(), weight_type = weight.value.dtype(), processors = f.multiprocessors,
+            own = f.items.gradients](Recorder& rec, Gradients& g) {
              Gradients result(2);
              const Shape row{shape.width, Size(1)};
-             const Tensor partial = to_weight ? rec.empty({Size(processors), shape.width}, DType::fp32, "partial norm gradients") : Tensor();
+             const Tensor partial =
+                 to_weight ? rec.empty({Size(processors), shape.width}, DType::fp32, "partial norm gradients")
+                           : Tensor();
              Tensor input_gradient = in_place ? rec.detach(g[0]) : rec.empty(shape, type, "norm input gradient");
              if (to_input) result[0] = std::move(input_gradient);
              if (!to_weight) return result;
@@ -30,14 +33,18 @@ Tensor liger_rms_norm(Forward& f, Parameter& weight, bool in_place, Tensor x) {
 // ops/rope.py.
 void liger_rotary(Forward& f, const LigerRotary& call, Tensor& q, Tensor& k) {
   Recorder& r = f.r;
-  const auto rows = [&](const Tensor& x) { return call.strided ? r.empty(x.shape(), x.dtype(), "contiguous heads") : r.detach(x); };
+  const auto rows = [&](const Tensor& x) {
+    return call.strided ? r.empty(x.shape(), x.dtype(), "contiguous heads") : r.detach(x);
+  };
   Tensor q_out = rows(q), k_out = rows(k);
   if (r.needs_node({&q, &k})) {
     const Tensor kept_cos = r.saved(call.cos), kept_sin = r.saved(call.sin);
     r.record({&q_out, &k_out}, {r.edge(q), r.edge(k)},
-             [kept_cos, kept_sin, to_query = call.copies_query, to_key = call.copies_key, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients& g) {
+             [kept_cos, kept_sin, to_query = call.copies_query, to_key = call.copies_key, qs = q.shape(),
+              ks = k.shape(), type = q.dtype()](Recorder& rec, Gradients& g) {
                const auto rotated_back = [&](const Tensor& gradient, const Shape& shape, bool copies) {
-                 return copies || !gradient.defined() ? rec.empty(shape, type, "gradient, heads last") : rec.detach(gradient);
+                 return copies || !gradient.defined() ? rec.empty(shape, type, "gradient, heads last")
+                                                      : rec.detach(gradient);
                };
                Tensor query = rotated_back(g[0], qs, to_query);
                return Gradients{std::move(query), rotated_back(g[1], ks, to_key)};
@@ -51,7 +58,9 @@ void liger_rotary(Forward& f, const LigerRotary& call, Tensor& q, Tensor& k) {
 Tensor liger_gated_product(Forward& f, bool strided, Tensor gate, Tensor up) {
   Recorder& r = f.r;
   const Tensor a = std::move(gate), b = std::move(up);
-  const auto contiguous = [&](const Tensor& x) { return strided ? r.empty(x.shape(), x.dtype(), "contiguous half") : r.detach(x); };
+  const auto contiguous = [&](const Tensor& x) {
+    return strided ? r.empty(x.shape(), x.dtype(), "contiguous half") : r.detach(x);
+  };
   const Tensor gate_rows = contiguous(a), up_rows = contiguous(b);
   Tensor out = r.empty(a.shape(), a.dtype(), "gated product");
   if (!r.needs_node({&a, &b})) return out;

@@ -30,7 +30,8 @@ Tensor input_gradient(Recorder& r, const Shape& weight, const Shape& shape, DTyp
   const ItemId item = r.writer().item("weights.dequantized");
   const Tensor matrix = r.empty(weight, type, "dequantised matrix", item);
   { const Tensor scales = r.empty({weight.rows, Size(1)}, DType::fp32, "scaled row scales", item); }
-  const Tensor converted = incoming == type ? Tensor() : r.empty({shape.rows, weight.rows}, type, "gradient in the input's type");
+  const Tensor converted =
+      incoming == type ? Tensor() : r.empty({shape.rows, weight.rows}, type, "gradient in the input's type");
   Tensor gradient = r.empty(shape, type, "input gradient");
   gradient.body().summed_apart = true;
   r.use_matmul_workspace();

@@ -21,7 +21,8 @@ Tensor attention(Recorder& r, const MegatronLayerSizes& z, MegatronLayerWeights&
   const Shape heads{tokens, z.h};
   const Tensor qkv = r.linear(hidden, w.qkv);
   // Split into three tensors of their own, as the paper counts Q, K and V.
-  const Tensor q = r.contiguous_copy(qkv, heads, "queries"), k = r.contiguous_copy(qkv, heads, "keys"), v = r.contiguous_copy(qkv, heads, "values");
+  const Tensor q = r.contiguous_copy(qkv, heads, "queries"), k = r.contiguous_copy(qkv, heads, "keys"),
+               v = r.contiguous_copy(qkv, heads, "values");
   const Shape scores{z.a * tokens, z.s};
   Tensor weights = r.dropout(fused_softmax(r, r.batched_matmul(q, k, scores, "attention scores")), kDropout);
   Tensor context = r.batched_matmul(std::move(weights), v, heads, "attention output");

@@ -12,10 +12,11 @@ struct MegatronLayerWeights {
 };
 
 struct MegatronLayerSizes {
-  Size s, b, h, a;   // sequence, micro-batch, hidden, heads (the paper's letters)
+  Size s, b, h, a;  // sequence, micro-batch, hidden, heads (the paper's letters)
 };
 
 // One layer on `hidden` (rows s·b, width h). Dropouts always on, as in the paper.
-[[nodiscard]] Tensor megatron_layer(Recorder& recorder, const MegatronLayerSizes& sizes, MegatronLayerWeights& weights, Tensor hidden);
+[[nodiscard]] Tensor megatron_layer(Recorder& recorder, const MegatronLayerSizes& sizes, MegatronLayerWeights& weights,
+                                    Tensor hidden);
 
 }  // namespace membill

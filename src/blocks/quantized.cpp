@@ -7,14 +7,16 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kBlock = 64;           // weights a scale
-constexpr std::int64_t kNestedBlock = 256;    // scales a second-level scale
+constexpr std::int64_t kBlock = 64;         // weights a scale
+constexpr std::int64_t kNestedBlock = 256;  // scales a second-level scale
 
 Shape flat(const Size& elements) { return {elements, Size(1)}; }
 
 Size scales_of(Recorder& r, const Shape& shape) { return r.symbols().ceil_div(shape.elements(), Size(kBlock)); }
 
-ItemPair dequantized_items(Recorder& r) { return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")}; }
+ItemPair dequantized_items(Recorder& r) {
+  return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")};
+}
 
 // _functions.py MatMul4Bit.forward and backends' _dequant_linear_fallback: scales decoded twice when nested, matrix, product.
 Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
@@ -54,7 +56,8 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
 void settle_bias(Forward& f, Module& module) {
   if (module.bias == nullptr || module.bias->value.dtype() == module.quantized->compute) return;
   Recorder& r = f.r;
-  module.bias->value = r.empty(module.bias->value.shape(), module.quantized->compute, "bias", r.writer().item("weights.base"));
+  module.bias->value =
+      r.empty(module.bias->value.shape(), module.quantized->compute, "bias", r.writer().item("weights.base"));
 }
 
 // Transposed scales and zero points of a group of inputs, in 16 bits and 4 bits: GPTQ and AWQ.
@@ -88,19 +91,23 @@ void store_fp8(Recorder& r, const Shape& shape, const AddPart& add) {
 
 }  // namespace
 
-std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat format, bool double_quant, const Shape& shape) {
+std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat format, bool double_quant,
+                                                 const Shape& shape) {
   auto weight = std::make_unique<QuantizedWeight>();
   weight->format = format;
   const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
   const Size elements = shape.elements(), blocks = scales_of(r, shape);
-  const auto add = [&](const Size& count, DType type, const char* label, ItemId item) { weight->parts.push_back(r.empty(flat(count), type, label, item)); };
+  const auto add = [&](const Size& count, DType type, const char* label, ItemId item) {
+    weight->parts.push_back(r.empty(flat(count), type, label, item));
+  };
   if (format == WeightFormat::int8) {
     add(elements, DType::int8, "int8 weight", codes);
     add(shape.rows, DType::fp32, "row scales", scales);
     return weight;
   }
   const bool of_bitsandbytes = format == WeightFormat::nf4 || format == WeightFormat::fp4;
-  if (format == WeightFormat::gptq_int4 || format == WeightFormat::awq_int4) store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
+  if (format == WeightFormat::gptq_int4 || format == WeightFormat::awq_int4)
+    store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
   if (format == WeightFormat::hqq_int4) store_half_quadratic(r, shape, add);
   if (format == WeightFormat::fp8) store_fp8(r, shape, add);
   if (!of_bitsandbytes) return weight;

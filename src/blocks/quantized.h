@@ -6,7 +6,8 @@
 namespace membill {
 
 // Makes the storage of a weight of `elements` elements: codes, scales, tables. Allocates to the weights items.
-[[nodiscard]] std::unique_ptr<QuantizedWeight> store_quantized(Recorder& recorder, WeightFormat format, bool double_quant, const Shape& shape);
+[[nodiscard]] std::unique_ptr<QuantizedWeight> store_quantized(Recorder& recorder, WeightFormat format,
+                                                               bool double_quant, const Shape& shape);
 
 // The table of the 8-bit scales' values that bitsandbytes keeps once for all weights (functional.py name2qmap).
 [[nodiscard]] Tensor shared_scale_table(Recorder& recorder);

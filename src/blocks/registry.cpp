@@ -105,18 +105,10 @@ const std::array kPrograms = {
 };
 
 const std::array kLigerPrograms = {
-    Row{"gemma", &kLigerGemma},
-    Row{"gemma2", &kLigerGemma2},
-    Row{"gemma3_text", &kLigerGemma3},
-    Row{"generic", &kLigerLlama},
-    Row{"glm4", &kLigerGlm4},
-    Row{"granite", &kLigerGranite},
-    Row{"llama", &kLigerLlama},
-    Row{"mistral", &kLigerLlama},
-    Row{"olmo2", &kLigerOlmo2},
-    Row{"phi3", &kLigerPhi3},
-    Row{"qwen2", &kLigerLlama},
-    Row{"qwen3", &kLigerLlama},
+    Row{"gemma", &kLigerGemma},   Row{"gemma2", &kLigerGemma2}, Row{"gemma3_text", &kLigerGemma3},
+    Row{"generic", &kLigerLlama}, Row{"glm4", &kLigerGlm4},     Row{"granite", &kLigerGranite},
+    Row{"llama", &kLigerLlama},   Row{"mistral", &kLigerLlama}, Row{"olmo2", &kLigerOlmo2},
+    Row{"phi3", &kLigerPhi3},     Row{"qwen2", &kLigerLlama},   Row{"qwen3", &kLigerLlama},
 };
 
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {

@@ -66,6 +66,8 @@ constexpr auto kTypes = std::to_array<std::string_view>({
 
 }  // namespace
 
-bool is_patched_by_liger(std::string_view model_type) { return std::find(kTypes.begin(), kTypes.end(), model_type) != kTypes.end(); }
+bool is_patched_by_liger(std::string_view model_type) {
+  return std::find(kTypes.begin(), kTypes.end(), model_type) != kTypes.end();
+}
 
 }  // namespace membill

@@ -8,7 +8,8 @@ namespace membill::cli {
 namespace {
 
 std::vector<ArgumentSpec> arguments() {
-  return {{"JOBFILE", "a job file or a launch script; or, after --, the command that launches the job", false, {}, true}};
+  return {
+      {"JOBFILE", "a job file or a launch script; or, after --, the command that launches the job", false, {}, true}};
 }
 
 std::vector<OptionSpec> options() {
@@ -24,7 +25,8 @@ std::vector<OptionSpec> options() {
 ExitCode run_check(const Arguments& arguments, Output& output) {
   const std::string* file = arguments.positional(0);
   if (file == nullptr && arguments.command.empty())
-    throw InputError(Problem{kCommandLine, "JOBFILE", "is missing: a job file, a launch script, or -- and a command", ""});
+    throw InputError(
+        Problem{kCommandLine, "JOBFILE", "is missing: a job file, a launch script, or -- and a command", ""});
   if (file != nullptr && !arguments.command.empty())
     throw InputError(Problem{kCommandLine, quoted(*file), "is a job beside the one after --", "leave out one of them"});
   return estimate_job(arguments, {nullptr, file, "brief"}, output);

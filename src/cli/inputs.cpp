@@ -82,7 +82,8 @@ void add_remarks(const io::JobFile& job, Inputs& inputs) {
 std::vector<OptionSpec> input_options() {
   std::vector<OptionSpec> all{
       {"--job", Takes::value, "FILE", "a job file of any format, or a launch script; options beside it win", "Job", {}},
-      {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job", format_names()}};
+      {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job",
+       format_names()}};
   for (std::vector<OptionSpec> more : {machine_options(), model_options(), plan_options()}) {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }

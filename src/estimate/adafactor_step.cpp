@@ -7,7 +7,8 @@ namespace {
 
 class AdafactorStep {
  public:
-  AdafactorStep(Recorder& recorder, OptimizerStates& states) : r_(recorder), states_(states), item_(recorder.writer().item("step.temporaries")) {}
+  AdafactorStep(Recorder& recorder, OptimizerStates& states)
+      : r_(recorder), states_(states), item_(recorder.writer().item("step.temporaries")) {}
 
   // The body of the loop. Its locals outlive it until the next turn assigns them.
   void update(const TrainedParameter& trained, bool has_states) {
@@ -55,7 +56,8 @@ class AdafactorStep {
 
 }  // namespace
 
-void step_adafactor(Recorder& recorder, std::vector<TrainedParameter>& trained, OptimizerStates& states, std::vector<bool>& has_states) {
+void step_adafactor(Recorder& recorder, std::vector<TrainedParameter>& trained, OptimizerStates& states,
+                    std::vector<bool>& has_states) {
   AdafactorStep step(recorder, states);
   walk_parameters(recorder.writer(), trained, [&](TrainedParameter& one, std::size_t i) {
     if (!one.parameter->gradient.defined()) return;

@@ -9,6 +9,7 @@
 namespace membill {
 
 // One step. States are made on the way where has_states says that a parameter has none yet.
-void step_adafactor(Recorder& recorder, std::vector<TrainedParameter>& trained, OptimizerStates& states, std::vector<bool>& has_states);
+void step_adafactor(Recorder& recorder, std::vector<TrainedParameter>& trained, OptimizerStates& states,
+                    std::vector<bool>& has_states);
 
 }  // namespace membill

@@ -8,7 +8,11 @@ namespace {
 class AdapterBuilder {
  public:
   AdapterBuilder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, JobModules& job)
-      : r_(recorder), model_(model), plan_(plan), job_(job), match_(match_adapter_targets(model, plan.adapter, plan.method == Method::dora)),
+      : r_(recorder),
+        model_(model),
+        plan_(plan),
+        job_(job),
+        match_(match_adapter_targets(model, plan.adapter, plan.method == Method::dora)),
         item_(recorder.writer().item("weights.adapter")) {}
 
   void run() {
@@ -18,7 +22,8 @@ class AdapterBuilder {
         adapt(job_.model.outer, section, 0, TraceWriter::kNoUnit);
         continue;
       }
-      for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit) adapt_unit(job_.model.units[next_unit]);
+      for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit)
+        adapt_unit(job_.model.units[next_unit]);
     }
     save_tied_head();
     job_.trainable_elements += match_.parameters(plan_.method == Method::dora);
@@ -27,7 +32,8 @@ class AdapterBuilder {
  private:
   void adapt_unit(UnitModules& unit) {
     r_.writer().enter(unit.unit, true);
-    for (std::size_t i = 0; i < unit.layers.size(); ++i) adapt(unit.layers[i], unit.section, static_cast<std::size_t>(unit.kinds[i]), unit.unit);
+    for (std::size_t i = 0; i < unit.layers.size(); ++i)
+      adapt(unit.layers[i], unit.section, static_cast<std::size_t>(unit.kinds[i]), unit.unit);
     r_.writer().leave();
   }
 
@@ -43,7 +49,8 @@ class AdapterBuilder {
     for (const AdaptedModule& candidate : match_.modules) {
       if (candidate.section != section || candidate.kind != kind) continue;
       const std::size_t star = candidate.name.find("*.");
-      if ((star == std::string::npos ? candidate.name : candidate.name.substr(star + 2)) == module.name) return &candidate;
+      if ((star == std::string::npos ? candidate.name : candidate.name.substr(star + 2)) == module.name)
+        return &candidate;
     }
     return nullptr;
   }
@@ -95,14 +102,17 @@ class AdapterBuilder {
     Module& head = job_.model.outer.add("lm_head");
     head.kind = ModuleKind::linear;
     head.role = TensorRole::head;
-    const Shape shape{r_.symbols().define("V", "vocabulary", model_.vocab), r_.symbols().define("h", "hidden size", model_.hidden)};
+    const Shape shape{r_.symbols().define("V", "vocabulary", model_.vocab),
+                      r_.symbols().define("h", "hidden size", model_.hidden)};
     train(head.weight, shape, TraceWriter::kNoUnit, unquantized_dtype(plan_));
     head.weight.label = "logits";
     job_.trained.back().role = TensorRole::head;
     job_.trainable_elements += r_.symbols().evaluate(shape.elements());
   }
 
-  void train(Parameter& parameter, const Shape& shape, int unit) { train(parameter, shape, unit, adapter_dtype(plan_)); }
+  void train(Parameter& parameter, const Shape& shape, int unit) {
+    train(parameter, shape, unit, adapter_dtype(plan_));
+  }
 
   void train(Parameter& parameter, const Shape& shape, int unit, DType dtype) {
     parameter.value = place_parameter(r_, plan_, shape, dtype, "adapter", item_, true);

@@ -26,7 +26,8 @@ LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, 
   line.at_peak = 0;
   line.formula = "0";
   for (const MomentFold& moment : own.moments)
-    if (moment.highest > 0) line.moments.emplace_back(job.trace.moments[static_cast<std::size_t>(moment.moment)], moment.highest);
+    if (moment.highest > 0)
+      line.moments.emplace_back(job.trace.moments[static_cast<std::size_t>(moment.moment)], moment.highest);
   for (const LiveItem& part : live) {
     if (part.item != static_cast<ItemId>(item)) continue;
     line.at_peak = job.symbols.evaluate(part.bytes);
@@ -68,7 +69,8 @@ void add_unknown_activations(std::vector<LineItem>& items) {
 void add_moments(Bill& bill, const Simulation& job) {
   bill.moments.push_back({"build", kOnlyRank, bill.peak.built, std::nullopt, bill.peak.built});
   for (const MomentFold& moment : bill.peak.moments)
-    bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], kOnlyRank, moment.highest, std::nullopt, moment.end});
+    bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], kOnlyRank, moment.highest,
+                            std::nullopt, moment.end});
   bill.peak_moment = job.trace.moments[static_cast<std::size_t>(bill.peak.moment)];
 }
 
@@ -83,7 +85,8 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
     LineItem line = device_line(job, bill, item, live);
     if (line.bytes != 0) bill.items.push_back(std::move(line));
   }
-  std::stable_sort(bill.items.begin(), bill.items.end(), [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
+  std::stable_sort(bill.items.begin(), bill.items.end(),
+                   [](const LineItem& a, const LineItem& b) { return a.at_peak > b.at_peak; });
   if (!job.activations_known) add_unknown_activations(bill.items);
   bill.items.push_back(runtime_line("runtime.context", context_bytes(hardware, plan)));
   bill.items.back().source = context_source(hardware, plan);

@@ -13,10 +13,10 @@ namespace membill {
 inline constexpr const char* kOnlyRank = "rank 0";
 
 struct Bill {
-  std::vector<std::int64_t> bytes;   // of every size of the trace, as asked for
+  std::vector<std::int64_t> bytes;  // of every size of the trace, as asked for
   PeakFold peak;
-  std::vector<LineItem> items;       // by at_peak, highest first
-  std::vector<Moment> moments;       // allocated is filled in by the replay
+  std::vector<LineItem> items;  // by at_peak, highest first
+  std::vector<Moment> moments;  // allocated is filled in by the replay
   std::string peak_moment;
 };
 

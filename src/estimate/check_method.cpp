@@ -56,9 +56,10 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
     problems.add({"", "implementation", "Liger has no kernels for model type " + quoted(model.model_type), "hf"});
   }
   if (plan.method == Method::freeze && plan.checkpointing.mode == Checkpointing::full && plan.checkpointing.reentrant) {
-    problems.add({"", "checkpointing.reentrant",
-                  "a reentrant checkpoint of layers whose input needs no gradient makes none: frozen layers end the chain",
-                  "reentrant false"});
+    problems.add(
+        {"", "checkpointing.reentrant",
+         "a reentrant checkpoint of layers whose input needs no gradient makes none: frozen layers end the chain",
+         "reentrant false"});
   }
   if (!model.dimensions_known && plan.method != Method::full) {
     problems.add({"", "method", name_of(kMethodWords, plan.method) + " needs a model whose modules are known",

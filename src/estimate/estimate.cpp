@@ -2,10 +2,10 @@
 
 #include "blocks/generations.h"
 #include "estimate/bill.h"
-#include "membill/catalog.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
 #include "estimate/verdict.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -26,11 +26,20 @@ ModelSpec with_sections(const ModelSpec& model) {
   return whole;
 }
 
-void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const Simulation& job) {
-  report.model = {model.name, model.model_type, model.parameters(), model.active_parameters(), job.trainable_parameters,
-                  model.layers, model.hidden, model.vocab, model.source};
+void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                     const Simulation& job) {
+  report.model = {model.name,
+                  model.model_type,
+                  model.parameters(),
+                  model.active_parameters(),
+                  job.trainable_parameters,
+                  model.layers,
+                  model.hidden,
+                  model.vocab,
+                  model.source};
   report.plan = write_plan_fields(plan);
-  if (hardware.gpu) report.hardware.name = hardware.gpu->short_name.empty() ? hardware.gpu->name : hardware.gpu->short_name;
+  if (hardware.gpu)
+    report.hardware.name = hardware.gpu->short_name.empty() ? hardware.gpu->name : hardware.gpu->short_name;
   report.hardware.count = hardware.count;
   report.hardware.nodes = hardware.nodes;
   if (const auto usable = hardware.usable()) report.hardware.usable_bytes = usable->count();
@@ -49,7 +58,8 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
 
 }  // namespace
 
-Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const EstimateOptions& options) {
+Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                const EstimateOptions& options) {
   const ModelSpec whole = with_sections(model);
   const Simulation job = simulate(whole, plan, hardware);
   Report report;

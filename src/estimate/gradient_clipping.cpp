@@ -7,8 +7,8 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kChunk = 65536;        // elements of a chunk of a multi-tensor kernel
-constexpr std::int64_t kOffsetBytes = 8;      // where a tensor's chunks begin
+constexpr std::int64_t kChunk = 65536;    // elements of a chunk of a multi-tensor kernel
+constexpr std::int64_t kOffsetBytes = 8;  // where a tensor's chunks begin
 
 class Clipping {
  public:
@@ -46,7 +46,8 @@ class Clipping {
       tensors += copies;
       chunks += copies * r_.symbols().ceil_div(trained.elements, Size(kChunk));
     }
-    Tensor offsets = r_.empty({(tensors + Size(1)) * Size(kOffsetBytes), Size(1)}, DType::uint8, "offsets of chunks", item_);
+    Tensor offsets =
+        r_.empty({(tensors + Size(1)) * Size(kOffsetBytes), Size(1)}, DType::uint8, "offsets of chunks", item_);
     Tensor sums = r_.empty({chunks, Size(1)}, DType::fp32, "sums of chunks", item_);
     walk_parameters(r_.writer(), trained_, [&](TrainedParameter& trained, std::size_t i) {
       if (belongs(trained, type)) norms_[i] = r_.empty({Size(1), Size(1)}, type, "gradient norm", item_);

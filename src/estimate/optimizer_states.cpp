@@ -13,8 +13,8 @@ bool is_matrix(const Shape& shape) { return !(shape.width == Size(1)); }
 
 // Hidden matrices: what Muon orthogonalises and low-rank optimizers project.
 bool is_hidden_matrix(const TrainedParameter& trained) {
-  const bool hidden = trained.role == TensorRole::attention || trained.role == TensorRole::mlp || trained.role == TensorRole::expert ||
-                      trained.role == TensorRole::adapter;
+  const bool hidden = trained.role == TensorRole::attention || trained.role == TensorRole::mlp ||
+                      trained.role == TensorRole::expert || trained.role == TensorRole::adapter;
   return hidden && is_matrix(trained.parameter->value.shape());
 }
 
@@ -35,14 +35,16 @@ DType OptimizerStates::own_type(const TrainedParameter& trained) const {
 }
 
 void OptimizerStates::create(const TrainedParameter& trained) {
-  if (row_.fused_step_counter && row_.has_fused && plan_.optimizer_impl == OptimizerImpl::fused) add("optimizer.step", Size(1), DType::fp32, trained);
+  if (row_.fused_step_counter && row_.has_fused && plan_.optimizer_impl == OptimizerImpl::fused)
+    add("optimizer.step", Size(1), DType::fp32, trained);
   const bool by_adam = row_.matrices_only && !is_hidden_matrix(trained);
   std::vector<Scale> scales;
   for (const OptimizerState& state : by_adam ? adam_states() : row_.states) create_state(state, trained, scales);
   for (const Scale& scale : scales) add(scale.item, scale.blocks, DType::fp32, trained);
 }
 
-void OptimizerStates::create_state(const OptimizerState& state, const TrainedParameter& trained, std::vector<Scale>& scales) {
+void OptimizerStates::create_state(const OptimizerState& state, const TrainedParameter& trained,
+                                   std::vector<Scale>& scales) {
   for (const Size& elements : elements_of(state, trained)) {
     if (elements.is_zero()) continue;
     if (is_blockwise(state.width) && !stays_unquantized(elements, trained)) {
@@ -50,16 +52,20 @@ void OptimizerStates::create_state(const OptimizerState& state, const TrainedPar
       continue;
     }
     const StateWidth width = is_blockwise(state.width) ? row_.small_width : state.width;
-    const DType type = width == StateWidth::fp32 ? DType::fp32 : width == StateWidth::bf16 ? DType::bf16 : own_type(trained);
+    const DType type = width == StateWidth::fp32   ? DType::fp32
+                       : width == StateWidth::bf16 ? DType::bf16
+                                                   : own_type(trained);
     add_state("optimizer." + std::string(state.id), elements, type, trained);
   }
 }
 
 // bitsandbytes makes the codes of all states, then their scales; torchao codes, scales and table of one state after the other.
-void OptimizerStates::add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained, std::vector<Scale>& scales) {
+void OptimizerStates::add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained,
+                                    std::vector<Scale>& scales) {
   create_tables();
   const std::string item = "optimizer." + std::string(state.id);
-  add_state(item, state.width == StateWidth::blockwise_4bit ? r_.symbols().ceil_div(elements, Size(2)) : elements, DType::uint8, trained);
+  add_state(item, state.width == StateWidth::blockwise_4bit ? r_.symbols().ceil_div(elements, Size(2)) : elements,
+            DType::uint8, trained);
   const Size blocks = r_.symbols().ceil_div(elements, Size(row_.block));
   if (!row_.whole_blocks_only) {
     scales.push_back({item, blocks});
@@ -74,7 +80,8 @@ void OptimizerStates::create_tables() {
   tables_made_ = true;
   const ItemId item = r_.writer().item("optimizer.tables");
   for (std::int64_t left = row_.code_tables; left > 0; left -= kCodeTableBytes)
-    kept_.push_back(r_.empty({Size(std::min(left, kCodeTableBytes)), Size(1)}, DType::uint8, "quantisation table", item));
+    kept_.push_back(
+        r_.empty({Size(std::min(left, kCodeTableBytes)), Size(1)}, DType::uint8, "quantisation table", item));
 }
 
 void OptimizerStates::add(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained) {
@@ -82,12 +89,14 @@ void OptimizerStates::add(const std::string& item, const Size& elements, DType t
   kept_.push_back(r_.empty({elements, Size(1)}, type, "optimizer state", r_.writer().item(item)));
 }
 
-void OptimizerStates::add_on_host(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained) {
+void OptimizerStates::add_on_host(const std::string& item, const Size& elements, DType type,
+                                  const TrainedParameter& trained) {
   on_host_[item] += elements * Size(bytes_per_element(type)) * r_.writer().turns(trained.parameter->unit);
 }
 
 // get_state_buffer: managed memory for tensors that are large enough.
-void OptimizerStates::add_state(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained) {
+void OptimizerStates::add_state(const std::string& item, const Size& elements, DType type,
+                                const TrainedParameter& trained) {
   const bool paged = row_.paged && r_.symbols().evaluate(trained.elements) >= row_.paged_minimum;
   return paged ? add_on_host(item, elements, type, trained) : add(item, elements, type, trained);
 }
@@ -112,7 +121,8 @@ Size OptimizerStates::rank(const Shape& shape) const {
 Size OptimizerStates::low_rank(const TrainedParameter& trained, bool factored) const {
   const Shape& shape = trained.parameter->value.shape();
   if (!is_projected(trained)) return factored && is_matrix(shape) ? shape.rows + shape.width : trained.elements;
-  const Size& larger = r_.symbols().evaluate(shape.rows) >= r_.symbols().evaluate(shape.width) ? shape.rows : shape.width;
+  const Size& larger =
+      r_.symbols().evaluate(shape.rows) >= r_.symbols().evaluate(shape.width) ? shape.rows : shape.width;
   return factored ? rank(shape) + larger : rank(shape) * larger;
 }
 

@@ -15,7 +15,8 @@ using HostBytes = std::map<std::string, Size>;
 
 class OptimizerStates {
  public:
-  OptimizerStates(Recorder& recorder, const TrainingPlan& plan, const OptimizerRow& row) : r_(recorder), plan_(plan), row_(row) {}
+  OptimizerStates(Recorder& recorder, const TrainingPlan& plan, const OptimizerRow& row)
+      : r_(recorder), plan_(plan), row_(row) {}
 
   // The states of one parameter. The first quantised one also brings the code tables.
   void create(const TrainedParameter& trained);
@@ -34,7 +35,8 @@ class OptimizerStates {
   };
 
   void create_state(const OptimizerState& state, const TrainedParameter& trained, std::vector<Scale>& scales);
-  void add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained, std::vector<Scale>& scales);
+  void add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained,
+                     std::vector<Scale>& scales);
   [[nodiscard]] std::vector<Size> elements_of(const OptimizerState& state, const TrainedParameter& trained) const;
   [[nodiscard]] Size low_rank(const TrainedParameter& trained, bool factored) const;
   [[nodiscard]] Size squares(const Shape& shape) const;

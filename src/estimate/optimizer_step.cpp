@@ -19,7 +19,12 @@ const OptimizerRow& row_of(const TrainingPlan& plan) {
 }  // namespace
 
 OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained)
-    : r_(recorder), plan_(plan), row_(row_of(plan)), trained_(trained), states_(recorder, plan, row_), has_states_(trained.size(), false),
+    : r_(recorder),
+      plan_(plan),
+      row_(row_of(plan)),
+      trained_(trained),
+      states_(recorder, plan, row_),
+      has_states_(trained.size(), false),
       in_backward_(plan.optimizer_in_backward || row_.gradients == GradientLife::one_tensor) {}
 
 void OptimizerRun::construct() {
@@ -66,7 +71,8 @@ void OptimizerRun::step() {
 
 // A hook after the parameter's gradient is complete: update, then let go of the gradient.
 void OptimizerRun::update_in_backward(Parameter& parameter) {
-  const auto at = std::find_if(trained_.begin(), trained_.end(), [&](const TrainedParameter& trained) { return trained.parameter == &parameter; });
+  const auto at = std::find_if(trained_.begin(), trained_.end(),
+                               [&](const TrainedParameter& trained) { return trained.parameter == &parameter; });
   if (at == trained_.end()) return;
   const auto index = static_cast<std::size_t>(at - trained_.begin());
   if (!has_states_[index]) states_.create(*at);
@@ -76,7 +82,8 @@ void OptimizerRun::update_in_backward(Parameter& parameter) {
 }
 
 void OptimizerRun::drop_gradients() {
-  walk_parameters(r_.writer(), trained_, [](TrainedParameter& trained, std::size_t) { trained.parameter->gradient.drop(); });
+  walk_parameters(r_.writer(), trained_,
+                  [](TrainedParameter& trained, std::size_t) { trained.parameter->gradient.drop(); });
 }
 
 void OptimizerRun::clip() {

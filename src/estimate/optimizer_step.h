@@ -38,7 +38,7 @@ class OptimizerRun {
   const OptimizerRow& row_;
   std::vector<TrainedParameter>& trained_;
   OptimizerStates states_;
-  std::vector<DType> types_;      // of each parameter's temporaries
+  std::vector<DType> types_;  // of each parameter's temporaries
   std::vector<bool> has_states_;
   bool in_backward_ = false;
 };

@@ -38,7 +38,8 @@ void OptimizerTemporaries::run(StepTemporaries kind) {
 }
 
 void OptimizerTemporaries::run_for(std::size_t index, StepTemporaries kind) {
-  const bool two = kind == StepTemporaries::two_lists || kind == StepTemporaries::two_one_kept || kind == StepTemporaries::two;
+  const bool two =
+      kind == StepTemporaries::two_lists || kind == StepTemporaries::two_one_kept || kind == StepTemporaries::two;
   if (kind == StepTemporaries::none || kind == StepTemporaries::other) return;
   const Tensor first = make(index);
   const Tensor second = two ? make(index) : Tensor();

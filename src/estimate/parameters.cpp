@@ -15,10 +15,12 @@ namespace {
 // Dimensions of a weight in the symbols of the formulas, where a symbol has that value; else the number.
 class DimensionNames {
  public:
-  DimensionNames(const SymbolTable& symbols, const Dims& dims, const KindDims& kind) : symbols_(symbols), dims_(dims), kind_(kind) {}
+  DimensionNames(const SymbolTable& symbols, const Dims& dims, const KindDims& kind)
+      : symbols_(symbols), dims_(dims), kind_(kind) {}
 
   [[nodiscard]] Shape shape(const TensorSpec& spec) const {
-    if (spec.shape.size() == 1) return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f, (kind_.a + Size(2) * kind_.k) * kind_.d}), Size(1)};
+    if (spec.shape.size() == 1)
+      return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f, (kind_.a + Size(2) * kind_.k) * kind_.d}), Size(1)};
     if (spec.shape.size() != 2) return {Size(spec.elements()), Size(1)};
     if (spec.module == ModuleKind::conv1d) {
       const Shape linear = matrix(spec, spec.shape[1], spec.shape[0]);
@@ -39,7 +41,8 @@ class DimensionNames {
         return {name(out, {heads, groups, heads + Size(2) * groups}), name(in, {dims_.h})};
       default: break;
     }
-    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts, dims_.h};
+    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts,
+                                dims_.h};
     return {name(out, mlp), name(in, mlp)};
   }
 
@@ -60,9 +63,10 @@ bool ends_with(std::string_view text, std::string_view end) {
 
 // "model.layers.*.self_attn.q_proj.weight" -> "self_attn.q_proj"; outside of layers the whole module name.
 std::string local_name(const TensorSpec& spec) {
-  std::string name = spec.module == ModuleKind::parameter && !ends_with(spec.name, ".weight") && !ends_with(spec.name, ".bias")
-                         ? spec.name
-                         : spec.module_name();
+  std::string name =
+      spec.module == ModuleKind::parameter && !ends_with(spec.name, ".weight") && !ends_with(spec.name, ".bias")
+          ? spec.name
+          : spec.module_name();
   const std::size_t star = name.find("*.");
   return star == std::string::npos ? name : name.substr(star + 2);
 }
@@ -70,11 +74,17 @@ std::string local_name(const TensorSpec& spec) {
 class Builder {
  public:
   Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
-      : r_(recorder), model_(model), plan_(plan), dims_(dims), expand_(expand), weights_(recorder.writer().item("weights.base")),
+      : r_(recorder),
+        model_(model),
+        plan_(plan),
+        dims_(dims),
+        expand_(expand),
+        weights_(recorder.writer().item("weights.base")),
         buffers_(recorder.writer().item("weights.buffers")) {}
 
   JobModules run() {
-    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4; four_bits && plan_.double_quant)
+    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
+        four_bits && plan_.double_quant)
       job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
     return std::move(job_);
@@ -84,7 +94,8 @@ class Builder {
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
     if (section.layer_kinds.empty()) {
-      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1, plan_.method == Method::full);
+      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1,
+                  plan_.method == Method::full);
       return;
     }
     std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());
@@ -119,15 +130,16 @@ class Builder {
         unit.kinds.push_back(kind);
         unit.numbers.push_back(layer);
         unit.layers.emplace_back();
-        add_tensors(unit.layers.back(), section.kinds[static_cast<std::size_t>(kind)], dims_.kinds[index][static_cast<std::size_t>(kind)],
-                    unit.unit, stands_for, trains(section, layer));
+        add_tensors(unit.layers.back(), section.kinds[static_cast<std::size_t>(kind)],
+                    dims_.kinds[index][static_cast<std::size_t>(kind)], unit.unit, stands_for, trains(section, layer));
       }
       r_.writer().leave();
       job_.model.units.push_back(std::move(unit));
     }
   }
 
-  void add_tensors(Modules& modules, const LayerKind& kind, const KindDims& kind_dims, int unit, std::int64_t stands_for, bool trained) {
+  void add_tensors(Modules& modules, const LayerKind& kind, const KindDims& kind_dims, int unit,
+                   std::int64_t stands_for, bool trained) {
     const DimensionNames names(r_.symbols(), dims_, kind_dims);
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
@@ -160,7 +172,8 @@ class Builder {
 
   // bitsandbytes replaces every torch.nn.Linear but the output head.
   [[nodiscard]] bool is_quantized(const TensorSpec& spec) const {
-    return weight_format(plan_.weights).quantized && plan_.weights != WeightFormat::mxfp4 && spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
+    return weight_format(plan_.weights).quantized && plan_.weights != WeightFormat::mxfp4 &&
+           spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
@@ -173,7 +186,8 @@ class Builder {
     module.weight.label = label(spec);
   }
 
-  void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit, bool trained) {
+  void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit,
+            bool trained) {
     parameter.value = place_parameter(r_, plan_, shape, dtype, label(spec), item, trained);
     parameter.item = item;
     parameter.leading = spec.shape.size() > 2 ? Size(spec.shape[0]) : shape.rows;
@@ -233,7 +247,8 @@ DType adapter_dtype(const TrainingPlan& plan) {
 
 // peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
 bool is_cast_for_kbit(WeightFormat format) {
-  return format == WeightFormat::nf4 || format == WeightFormat::fp4 || format == WeightFormat::int8 || format == WeightFormat::awq_int4;
+  return format == WeightFormat::nf4 || format == WeightFormat::fp4 || format == WeightFormat::int8 ||
+         format == WeightFormat::awq_int4;
 }
 
 DType unquantized_dtype(const TrainingPlan& plan) {
@@ -253,15 +268,18 @@ std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
   return std::nullopt;
 }
 
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item, bool trained) {
-  const bool in_flat_group = trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
+                       ItemId item, bool trained) {
+  const bool in_flat_group =
+      trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
   if (!shards_parameters(plan) && !in_flat_group) return recorder.empty(shape, dtype, label, item);
   return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 
 bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
 
-JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand) {
+JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
+                         bool expand) {
   JobModules job = Builder(recorder, model, plan, dims, expand).run();
   if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
   return job;

@@ -22,8 +22,8 @@ namespace membill {
 // The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.
 [[nodiscard]] std::optional<DType> gathered_dtype(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder where the engine shards it or holds it in a flat group.
-[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label, ItemId item,
-                                     bool trained);
+[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
+                                     const char* label, ItemId item, bool trained);
 // Whether PEFT puts low-rank adapters on linears.
 [[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.
@@ -42,11 +42,12 @@ struct JobModules {
   ModelModules model;
   std::vector<TrainedParameter> trained;  // in model.parameters() order, simulated units only
   std::vector<Tensor> buffers;
-  std::int64_t trainable_elements = 0;    // of the whole model
+  std::int64_t trainable_elements = 0;  // of the whole model
 };
 
 // Makes every module of the model, allocating weights, buffers and adapters as loading and PEFT do, and tells `writer` the units.
 // Throws InputError when an adapter target matches nothing.
-[[nodiscard]] JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
+[[nodiscard]] JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
+                                       const Dims& dims, bool expand);
 
 }  // namespace membill

@@ -41,6 +41,7 @@ struct ContextReading {
 // than the replay's, as sequences of other lengths and other orders of events leave it: of the 33 nvidia-smi readings of
 // fms-acceleration in data/measurements/published.jsonl the replay is up to a fifth short of 31. Not above the card, unless the likely
 // figure is, and no wider than 35 % of it where the low end can rise.
-[[nodiscard]] Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside, std::optional<std::int64_t> card);
+[[nodiscard]] Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside,
+                                 std::optional<std::int64_t> card);
 
 }  // namespace membill

@@ -18,9 +18,16 @@ std::optional<DType> autocast_type(const TrainingPlan& plan) {
 class JobRun {
  public:
   JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
-      : model_(model), plan_(plan), hardware_(hardware), dims_(define_dims(symbols_, model, plan)), r_(writer_, symbols_), items_(define_items(writer_)), expand_(expand) {
+      : model_(model),
+        plan_(plan),
+        hardware_(hardware),
+        dims_(define_dims(symbols_, model, plan)),
+        r_(writer_, symbols_),
+        items_(define_items(writer_)),
+        expand_(expand) {
     r_.set_mean_saves_input(generations_.mean_saves_input);
-    if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside) r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
+    if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
+      r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
 
@@ -39,7 +46,8 @@ class JobRun {
     writer_.begin_billed_step();
     step(job, optimizer);
     for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
-    if (!optimizer.temporaries_known()) result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
+    if (!optimizer.temporaries_known())
+      result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trace = writer_.finish();
     result.symbols = std::move(symbols_);
     result.trainable_parameters = job.trainable_elements;
@@ -80,12 +88,20 @@ class JobRun {
   void micro_batch(JobModules& job) {
     r_.set_items(items_.embedding);
     Parameter input_leaf;
-    Forward forward{r_, model_, plan_, dims_, items_, gathered_dtype(plan_).value_or(unquantized_dtype(plan_)), attention_dropout(), plan_.dropout.value_or(model_.hidden_dropout)};
+    Forward forward{r_,
+                    model_,
+                    plan_,
+                    dims_,
+                    items_,
+                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_)),
+                    attention_dropout(),
+                    plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
     if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none) forward.input_leaf = &input_leaf;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
-    const Tensor ids = plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
+    const Tensor ids =
+        plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);
@@ -93,7 +109,8 @@ class JobRun {
     if (autocast) r_.begin_autocast(*autocast);
     loss = causal_lm_forward(forward, *program_, job.model, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
-    if (plan_.accumulate == 1) kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
+    if (plan_.accumulate == 1)
+      kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
     writer_.moment("backward");
     keep_workspace(Thread::autograd);
     r_.set_items({items_.loss_logits.backward, items_.loss_logits.backward});
@@ -132,7 +149,9 @@ class JobRun {
         if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
         if (parameter.unit != TraceWriter::kNoUnit) writer_.enter(parameter.unit, true);
       }
-      r_.accumulate(parameter, r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient", items_.gradients));
+      const bool converted = parameter.gradient_dtype && *parameter.gradient_dtype != parameter.value.dtype();
+      r_.accumulate(parameter, r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient",
+                                        converted ? items_.block.backward : items_.gradients));
     }
     if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
   }

@@ -18,12 +18,13 @@ struct Simulation {
   Trace trace;
   SymbolTable symbols;
   std::int64_t trainable_parameters = 0;
-  bool activations_known = true;         // false: the model type has no block program; only parameters and states are billed
+  bool activations_known = true;  // false: the model type has no block program; only parameters and states are billed
   std::map<std::string, std::int64_t> host;  // bytes in host memory by item id
   std::vector<std::string> assumptions, warnings;
 };
 
 // `expand`: simulate every layer instead of three of each run (the same trace, longer; tests compare the two).
-[[nodiscard]] Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand = false);
+[[nodiscard]] Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                                  bool expand = false);
 
 }  // namespace membill

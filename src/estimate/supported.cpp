@@ -55,12 +55,9 @@ constexpr std::array kLimits{
           "full, freeze, lora, qlora, dora"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
-    Limit{"optimizer", unbilled_optimizer,
-          "every row of membill optimizers but adam-mini, badam, lisa"},
+    Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but adam-mini, badam, lisa"},
     Limit{"optimizer_in_backward",
-          [](const Plan& p) {
-            return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true");
-          },
+          [](const Plan& p) { return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true"); },
           "false, or true with engine torch"},
     Limit{"checkpointing", unbilled_checkpointing, "none, full"},
     Limit{"attention",
@@ -76,7 +73,8 @@ constexpr std::array kLimits{
           "null, native, upcast"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger}), word_of(kImplementationWords, p.implementation));
+            return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger}),
+                          word_of(kImplementationWords, p.implementation));
           },
           "hf, liger"},
     Limit{"engine",

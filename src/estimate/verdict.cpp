@@ -14,7 +14,9 @@ AllocatorSettings allocator_settings(const AllocatorPlan& plan) {
   if (plan.max_split_size_mb) settings.max_split_size_bytes = checked_mul(*plan.max_split_size_mb, (1_MiB).count());
   if (plan.garbage_collection_threshold) settings.garbage_collection_threshold = *plan.garbage_collection_threshold;
   if (plan.roundup_power2_divisions)
-    settings.roundup_power2_divisions = read_allocator_settings("roundup_power2_divisions:" + *plan.roundup_power2_divisions).settings.roundup_power2_divisions;
+    settings.roundup_power2_divisions =
+        read_allocator_settings("roundup_power2_divisions:" + *plan.roundup_power2_divisions)
+            .settings.roundup_power2_divisions;
   return settings;
 }
 
@@ -27,13 +29,18 @@ std::string gib(std::int64_t bytes) {
 // What a process holds of its card outside of the caching allocator.
 Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan) {
   const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(hardware);
-  return {checked_add(*context.low, *communicator.low), checked_add(*context.likely, *communicator.likely), checked_add(*context.high, *communicator.high)};
+  return {checked_add(*context.low, *communicator.low), checked_add(*context.likely, *communicator.likely),
+          checked_add(*context.high, *communicator.high)};
 }
 
 class Judgement {
  public:
   Judgement(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware)
-      : report_(report), job_(job), bill_(bill), settings_(allocator_settings(plan.allocator)), beside_(beside_allocator(hardware, plan)) {
+      : report_(report),
+        job_(job),
+        bill_(bill),
+        settings_(allocator_settings(plan.allocator)),
+        beside_(beside_allocator(hardware, plan)) {
     if (const auto usable = hardware.usable()) capacity_ = usable->count();
   }
 
@@ -90,7 +97,8 @@ class Judgement {
     report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
     for (Moment& moment : report_.moments)
       for (const ReplayMoment& replayed : shown.moments)
-        if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment.name) moment.allocated = replayed.allocated;
+        if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment.name)
+          moment.allocated = replayed.allocated;
   }
 
   void decide() {
@@ -101,16 +109,21 @@ class Judgement {
     }
     verdict.capacity = capacity_;
     verdict.headroom = checked_sub(*capacity_, *report_.totals.device.likely);
-    if (!survives_) verdict.answer = Answer::does_not_fit;
-    else if (report_.at_least) verdict.answer = Answer::unknown;
-    else verdict.answer = run_beside(*beside_.high).survives ? Answer::fits : Answer::tight;
+    if (!survives_)
+      verdict.answer = Answer::does_not_fit;
+    else if (report_.at_least)
+      verdict.answer = Answer::unknown;
+    else
+      verdict.answer = run_beside(*beside_.high).survives ? Answer::fits : Answer::tight;
     verdict.because = reason(verdict);
   }
 
   [[nodiscard]] std::string reason(const Verdict& verdict) const {
     std::string text = report_.at_least ? "at least " : "";
-    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable; the highest moment is " + report_.peak_moment;
-    const auto largest = std::find_if(report_.items.begin(), report_.items.end(), [](const LineItem& item) { return item.at_peak.value_or(0) > 0; });
+    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable; the highest moment is " +
+            report_.peak_moment;
+    const auto largest = std::find_if(report_.items.begin(), report_.items.end(),
+                                      [](const LineItem& item) { return item.at_peak.value_or(0) > 0; });
     if (largest != report_.items.end()) text += ", most of it " + largest->label + " (" + gib(*largest->at_peak) + ")";
     if (verdict.answer == Answer::tight) text += "; a larger CUDA context would not fit";
     if (verdict.answer == Answer::unknown) text += "; activations are unknown";
@@ -133,8 +146,10 @@ class Judgement {
 void judge(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware,
            const EstimateOptions& options) {
   Judgement judgement(report, job, bill, plan, hardware);
-  if (options.replay) judgement.with_replay(options.smallest_card);
-  else judgement.without_replay();
+  if (options.replay)
+    judgement.with_replay(options.smallest_card);
+  else
+    judgement.without_replay();
 }
 
 }  // namespace membill

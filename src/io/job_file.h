@@ -34,10 +34,10 @@ struct JobFile {
   HardwareRequest hardware;
   Value plan = Value::make_map();  // all other keys: for read_plan
   // Of a job that a framework's importer has read.
-  std::string format;                     // "llamafactory"; empty: membill's own
-  std::vector<KeyRecord> records;         // what became of each key
-  std::vector<std::string> assumptions;   // what was filled in where the job is silent
-  std::vector<std::string> warnings;      // what the job does that is not billed
+  std::string format;                    // "llamafactory"; empty: membill's own
+  std::vector<KeyRecord> records;        // what became of each key
+  std::vector<std::string> assumptions;  // what was filled in where the job is silent
+  std::vector<std::string> warnings;     // what the job does that is not billed
 };
 
 // JSON when the first character is '{', else YAML.

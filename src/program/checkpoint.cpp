@@ -8,10 +8,10 @@ namespace membill {
 struct Recorder::CheckpointCall {
   std::function<Tensor(Tensor)> body;
   std::optional<DType> autocast;
-  std::int64_t saves = 0;      // tensors that autograd saves inside
+  std::int64_t saves = 0;  // tensors that autograd saves inside
   bool reentrant = false;
-  std::vector<Held> held;      // by the graph of a reentrant recomputation
-  Tensor* second = nullptr;    // where the body leaves its second result
+  std::vector<Held> held;    // by the graph of a reentrant recomputation
+  Tensor* second = nullptr;  // where the body leaves its second result
   Shape second_shape;
   DType second_type = DType::fp32;
   bool has_second = false;
@@ -42,7 +42,8 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   return output;
 }
 
-Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body, Tensor* second) {
+Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
+                            Tensor* second) {
   if (!grad_enabled_) return body(std::move(input));
   auto call = std::make_shared<CheckpointCall>();
   call->body = body;
@@ -74,25 +75,30 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
     kept_input = placeholder(input.shape(), input.dtype());
     kept_input.body().requires_grad = input.requires_grad();
   }
-  record({&output}, {edge(input)}, [call, kept = kept_input, offload = kind.offload, boundary = items_.forward](Recorder& recorder, Gradients& gradients) {
-    Parameter leaf;
-    // torch.autograd.Function makes zeros of a missing gradient.
-    const Tensor zeros = call->reentrant && call->has_second
-                             ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
-                             : Tensor();
-    Tensor again = offload ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary) : recorder.detach(kept);
-    again.body().requires_grad = kept.requires_grad();
-    again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
-    const ItemPair backward_items = recorder.items();
-    const Tensor recomputed = recorder.run_checkpoint_again(*call, again);
-    recorder.set_items(backward_items);
-    Tensor other;
-    if (call->has_second) other = std::move(*call->second);
-    if (!call->reentrant) other.drop();
-    recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
-    call->held.clear();
-    return Gradients{std::move(leaf.gradient)};
-  });
+  record({&output}, {edge(input)},
+         [call, kept = kept_input, offload = kind.offload, boundary = items_.forward](Recorder& recorder,
+                                                                                      Gradients& gradients) {
+           Parameter leaf;
+           // torch.autograd.Function makes zeros of a missing gradient.
+           const Tensor zeros =
+               call->reentrant && call->has_second
+                   ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
+                   : Tensor();
+           Tensor again = offload
+                              ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary)
+                              : recorder.detach(kept);
+           again.body().requires_grad = kept.requires_grad();
+           again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
+           const ItemPair backward_items = recorder.items();
+           const Tensor recomputed = recorder.run_checkpoint_again(*call, again);
+           recorder.set_items(backward_items);
+           Tensor other;
+           if (call->has_second) other = std::move(*call->second);
+           if (!call->reentrant) other.drop();
+           recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+           call->held.clear();
+           return Gradients{std::move(leaf.gradient)};
+         });
   return output;
 }
 

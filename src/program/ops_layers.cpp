@@ -26,8 +26,8 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   const ItemId own = writer_.item("gradients");
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
-         [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(), width = w,
-          permuted = !weight.in_by_out, input_first = offset.defined()](Recorder& r, Gradients&) {
+         [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(),
+          width = w, permuted = !weight.in_by_out, input_first = offset.defined()](Recorder& r, Gradients&) {
            Gradients result(3);
            const auto make_input_gradient = [&] {
              result[0] = r.empty(shape, type, "input gradient");
@@ -53,9 +53,10 @@ Tensor Recorder::embedding(const Tensor& ids, Parameter& table) {
   Tensor kept = node ? saved(ids) : Tensor();
   Tensor out = empty({ids.rows(), shape.width}, table.value.dtype(), "embedding output");
   if (!node) return out;
-  record({&out}, {edge(table.value)}, [kept, shape, type = table.value.dtype(), own = writer_.item("gradients")](Recorder& r, Gradients&) {
-    return Gradients{r.empty(shape, type, "embedding gradient", own)};
-  });
+  record({&out}, {edge(table.value)},
+         [kept, shape, type = table.value.dtype(), own = writer_.item("gradients")](Recorder& r, Gradients&) {
+           return Gradients{r.empty(shape, type, "embedding gradient", own)};
+         });
   return out;
 }
 
@@ -69,14 +70,15 @@ Tensor Recorder::layer_norm(Tensor x, Parameter& weight, Parameter* bias) {
   Tensor kept_offset = node && offset.defined() ? saved(offset) : Tensor();
   Tensor out = empty(in.shape(), in.dtype(), "layer norm output");
   const Shape statistic{in.rows(), Size(1)};
-  Tensor mean = empty(statistic, DType::fp32, "layer norm mean"), rstd = empty(statistic, DType::fp32, "layer norm rstd");
+  Tensor mean = empty(statistic, DType::fp32, "layer norm mean"),
+         rstd = empty(statistic, DType::fp32, "layer norm rstd");
   if (!node) return out;
   Tensor kept_mean = saved(mean), kept_rstd = saved(rstd);
   const bool gx = in.requires_grad(), gw = scale.requires_grad(), gb = offset.defined() && offset.requires_grad();
   const ItemId own = writer_.item("gradients");
   record({&out}, {edge(in), edge(scale), edge(offset)},
-         [kept_input, kept_scale, kept_offset, kept_mean, kept_rstd, gx, gw, gb, own, shape = in.shape(), type = in.dtype(),
-          width = Shape{in.width(), Size(1)}](Recorder& r, Gradients&) {
+         [kept_input, kept_scale, kept_offset, kept_mean, kept_rstd, gx, gw, gb, own, shape = in.shape(),
+          type = in.dtype(), width = Shape{in.width(), Size(1)}](Recorder& r, Gradients&) {
            Gradients result(3);
            if (gx) result[0] = r.empty(shape, type, "layer norm input gradient");
            if (gw) result[1] = r.empty(width, type, "layer norm weight gradient", own);

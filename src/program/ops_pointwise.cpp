@@ -58,7 +58,8 @@ Tensor Recorder::add(Tensor a, Tensor b, const char* label) {
   Tensor out = empty(broadcast(x.shape(), y.shape()), promote(x.dtype(), y.dtype()), label);
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)},
-         [xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(), gx = x.requires_grad(), gy = y.requires_grad()](Recorder& r, Gradients& g) {
+         [xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(), gx = x.requires_grad(),
+          gy = y.requires_grad()](Recorder& r, Gradients& g) {
            Gradients out_gradients(2);
            if (gy) out_gradients[1] = r.fit_gradient(g[0], ys, yt);
            if (gx) out_gradients[0] = r.fit_gradient(g[0], xs, xt);
@@ -82,7 +83,8 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
   Tensor out = empty(broadcast(x.shape(), y.shape()), promote(x.dtype(), y.dtype()), label);
   if (!node) return out;
   record({&out}, {edge(x), edge(y)},
-         [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(), x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr](Recorder& r, Gradients& g) {
+         [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(),
+          x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr](Recorder& r, Gradients& g) {
            Gradients out_gradients(2);
            const Shape& full = g[0].shape();
            if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
@@ -176,7 +178,8 @@ Tensor Recorder::dropout(Tensor x, double p) {
 
 Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
   const DType type = promote(first.dtype(), second.dtype());
-  const Tensor x = autocast_ ? cast(std::move(first), type) : std::move(first), y = autocast_ ? cast(std::move(second), type) : std::move(second);
+  const Tensor x = autocast_ ? cast(std::move(first), type) : std::move(first),
+               y = autocast_ ? cast(std::move(second), type) : std::move(second);
   Tensor out = empty(shape, type, "concatenation");
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)}, [xs = x.shape(), ys = y.shape()](Recorder& r, Gradients& g) {
@@ -189,12 +192,13 @@ std::array<Tensor, 3> Recorder::split_in_three(Tensor x, const Shape& part) {
   const Tensor in = std::move(x);
   std::array<Tensor, 3> parts{view(in, part), view(in, part), view(in, part)};
   if (!needs_node({&in})) return parts;
-  record({&parts[0], &parts[1], &parts[2]}, {edge(in)}, [part, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-    Gradients zeros;
-    for (const Tensor& gradient : g)
-      if (!gradient.defined()) zeros.push_back(r.empty(part, type, "gradient of an unused part, zeros"));
-    return Gradients{r.empty(shape, type, "joined gradient of the parts")};
-  });
+  record({&parts[0], &parts[1], &parts[2]}, {edge(in)},
+         [part, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
+           Gradients zeros;
+           for (const Tensor& gradient : g)
+             if (!gradient.defined()) zeros.push_back(r.empty(part, type, "gradient of an unused part, zeros"));
+           return Gradients{r.empty(shape, type, "joined gradient of the parts")};
+         });
   return parts;
 }
 

@@ -2,13 +2,16 @@
 
 namespace membill {
 
-Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label) { return empty(shape, dtype, label, items_.forward); }
+Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label) {
+  return empty(shape, dtype, label, items_.forward);
+}
 
 Tensor Recorder::empty(const Shape& shape, DType dtype, const char* label, ItemId item) {
   auto body = std::make_shared<TensorBody>();
   body->shape = shape;
   body->dtype = dtype;
-  if (!muted_) body->storage = std::make_shared<Storage>(writer_, shape.elements() * Size(bytes_per_element(dtype)), item, label);
+  if (!muted_)
+    body->storage = std::make_shared<Storage>(writer_, shape.elements() * Size(bytes_per_element(dtype)), item, label);
   return Tensor(std::move(body));
 }
 

@@ -74,7 +74,8 @@ class Recorder {
   [[nodiscard]] bool needs_node(std::initializer_list<const Tensor*> inputs) const;
   [[nodiscard]] Edge edge(const Tensor& x) const;
   // Makes `outputs` results of a new node that runs `apply`, whose gradients go to `edges` in order.
-  void record(std::initializer_list<Tensor*> outputs, std::vector<Edge> edges, std::function<Gradients(Recorder&, Gradients&)> apply);
+  void record(std::initializer_list<Tensor*> outputs, std::vector<Edge> edges,
+              std::function<Gradients(Recorder&, Gradients&)> apply);
   // A tensor that autograd saves. Under non-reentrant checkpointing's first forward nothing is kept; in its recomputation the last
   // one ends the forward early.
   [[nodiscard]] Tensor saved(const Tensor& x);
@@ -87,7 +88,8 @@ class Recorder {
   // The layer of the present unit that code now belongs to, from 0.
   void set_layer(int layer) { layer_ = layer; }
   // Called in backward before the first and after the last node of each layer, inside its unit. Not for nodes outside of units.
-  void set_backward_hooks(std::function<void(int unit, int layer)> before, std::function<void(int unit, int layer)> after) {
+  void set_backward_hooks(std::function<void(int unit, int layer)> before,
+                          std::function<void(int unit, int layer)> after) {
     before_layer_ = std::move(before);
     after_layer_ = std::move(after);
   }
@@ -100,7 +102,8 @@ class Recorder {
     bool reentrant = false;
     bool offload = false;  // the input waits in host memory for the backward pass
   };
-  Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body, Tensor* second = nullptr);
+  Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
+                    Tensor* second = nullptr);
 
   // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
   // hook sees. drop_graph() frees what is held.
@@ -108,17 +111,18 @@ class Recorder {
   void drop_graph();
 
   // --- element-wise and shape operators ------------------------------------------------------------------------------------
-  Tensor cast(Tensor x, DType dtype);                  // Tensor.to(dtype)
-  Tensor contiguous_copy(Tensor x, const Shape& shape, const char* label);  // a copy in another layout; also expand().reshape()
-  Tensor add(Tensor a, Tensor b, const char* label = "sum");        // shapes broadcast; result in the promoted type
+  Tensor cast(Tensor x, DType dtype);  // Tensor.to(dtype)
+  Tensor contiguous_copy(Tensor x, const Shape& shape,
+                         const char* label);                  // a copy in another layout; also expand().reshape()
+  Tensor add(Tensor a, Tensor b, const char* label = "sum");  // shapes broadcast; result in the promoted type
   Tensor add_scalar(Tensor x, const char* label = "sum");
   Tensor mul(Tensor a, Tensor b, const char* label = "product");
   Tensor mul_scalar(Tensor x, const char* label = "scaled");
   Tensor neg(Tensor x);
-  Tensor square(Tensor x);                             // x.pow(2), fp32 under autocast
-  Tensor cube(Tensor x);                               // torch.pow(x, 3.0), fp32 under autocast
-  Tensor mean_of_rows(Tensor x);                       // x.mean(-1, keepdim=True)
-  Tensor rsqrt(Tensor x);                              // fp32 under autocast
+  Tensor square(Tensor x);        // x.pow(2), fp32 under autocast
+  Tensor cube(Tensor x);          // torch.pow(x, 3.0), fp32 under autocast
+  Tensor mean_of_rows(Tensor x);  // x.mean(-1, keepdim=True)
+  Tensor rsqrt(Tensor x);         // fp32 under autocast
   Tensor silu(Tensor x);
   Tensor gelu(Tensor x);
   Tensor relu(Tensor x);
@@ -134,14 +138,15 @@ class Recorder {
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
 
-  Tensor scale_in_place(Tensor x);                     // x *= a number
-  Tensor add_in_place(Tensor a, const Tensor& b);      // a += b
-  Tensor reshaped(const Tensor& x, const Shape& shape);  // x.view() whose gradient is a view: sums with it are made out of place
+  Tensor scale_in_place(Tensor x);                 // x *= a number
+  Tensor add_in_place(Tensor a, const Tensor& b);  // a += b
+  Tensor reshaped(const Tensor& x,
+                  const Shape& shape);  // x.view() whose gradient is a view: sums with it are made out of place
   Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed
 
-  Tensor sub(Tensor a, Tensor b, const char* label);   // as add, of one type
-  Tensor div_in_place(Tensor a, const Tensor& b);      // a /= b
-  Tensor sum_of_rows(const Tensor& x);                 // x.sum(-1, keepdim=True)
+  Tensor sub(Tensor a, Tensor b, const char* label);       // as add, of one type
+  Tensor div_in_place(Tensor a, const Tensor& b);          // a /= b
+  Tensor sum_of_rows(const Tensor& x);                     // x.sum(-1, keepdim=True)
   Tensor sum_of_parts(const Tensor& x, const Size& rows);  // x.view(rows, -1, width).sum(1)
   // torch.topk over rows: values and indices.
   std::array<Tensor, 2> top_of_rows(const Tensor& x, const Size& k);
@@ -154,7 +159,7 @@ class Recorder {
   Tensor layer_norm(Tensor x, Parameter& weight, Parameter* bias);
   // grouped_mm with the matrices of all experts; rows of x are sorted by expert, `offsets` says where each ends.
   Tensor grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs);
-  Tensor plain_layer_norm(Tensor x);                   // layer_norm without weight and bias
+  Tensor plain_layer_norm(Tensor x);  // layer_norm without weight and bias
   // Batched matrix product of (batches, n, m) with (batches, m, p): result has `shape`. Operands are saved for one another.
   Tensor batched_matmul(Tensor a, Tensor b, const Shape& shape, const char* label);
   // softmax over rows; `dtype`: the explicit dtype argument.
@@ -209,14 +214,16 @@ class Recorder {
   int layer_ = 0;
   std::int64_t next_sequence_ = 0;
   Saving saving_ = Saving::keep;
-  std::int64_t saves_ = 0;    // counted in a checkpointed forward, or left until the recomputation stops
-  bool muted_ = false;        // the recomputation has stopped: results are not made any more
+  std::int64_t saves_ = 0;  // counted in a checkpointed forward, or left until the recomputation stops
+  bool muted_ = false;      // the recomputation has stopped: results are not made any more
 };
 
 // Sets the items of a Recorder for a scope.
 class ItemScope {
  public:
-  ItemScope(Recorder& recorder, ItemPair items) : recorder_(recorder), before_(recorder.items()) { recorder.set_items(items); }
+  ItemScope(Recorder& recorder, ItemPair items) : recorder_(recorder), before_(recorder.items()) {
+    recorder.set_items(items);
+  }
   ItemScope(const ItemScope&) = delete;
   ItemScope& operator=(const ItemScope&) = delete;
   ~ItemScope() { recorder_.set_items(before_); }

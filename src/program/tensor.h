@@ -43,14 +43,14 @@ struct Shape {
 
 // What autograd calls a TensorImpl. Views share a storage.
 struct TensorBody {
-  std::shared_ptr<Storage> storage;   // null: no device memory of its own (a scalar, a host tensor)
+  std::shared_ptr<Storage> storage;  // null: no device memory of its own (a scalar, a host tensor)
   Shape shape;
   DType dtype = DType::fp32;
   bool requires_grad = false;
-  bool summed_apart = false;          // a transposed or viewed gradient: sums with it are made out of place
-  std::shared_ptr<Node> node;         // grad_fn
-  int output = 0;                     // which output of `node`
-  Parameter* leaf = nullptr;          // gradient goes here
+  bool summed_apart = false;   // a transposed or viewed gradient: sums with it are made out of place
+  std::shared_ptr<Node> node;  // grad_fn
+  int output = 0;              // which output of `node`
+  Parameter* leaf = nullptr;   // gradient goes here
 };
 
 // A Python-like reference to a tensor. Copying adds a reference, destruction drops it.
@@ -68,7 +68,9 @@ class Tensor {
   [[nodiscard]] TensorBody& body() const { return *body_; }
   [[nodiscard]] const std::shared_ptr<TensorBody>& handle() const { return body_; }
   // Nobody else holds this tensor or its storage: autograd may add into it.
-  [[nodiscard]] bool sole_owner() const { return body_.use_count() == 1 && body_->storage != nullptr && body_->storage.use_count() == 1; }
+  [[nodiscard]] bool sole_owner() const {
+    return body_.use_count() == 1 && body_->storage != nullptr && body_->storage.use_count() == 1;
+  }
   void drop() { body_.reset(); }
 
  private:
@@ -80,12 +82,12 @@ struct Parameter {
   Tensor gradient;
   bool trainable = false;
   std::optional<DType> gradient_dtype = {};  // of .grad, where it is not the parameter's own
-  bool in_by_out = false;             // a Conv1D's matrix, stored in x out; a linear's is out x in
-  bool seen_as_view = false;          // operators get a view of it: autocast, which caches leaves only, casts it at each use
+  bool in_by_out = false;                    // a Conv1D's matrix, stored in x out; a linear's is out x in
+  bool seen_as_view = false;  // operators get a view of it: autocast, which caches leaves only, casts it at each use
   int unit = TraceWriter::kNoUnit;
   const char* label = "";
-  Size leading;                       // length of its first axis, the one that FSDP and ZeRO's rows are cut along
-  ItemId item = 0;                    // what its storage belongs to
+  Size leading;     // length of its first axis, the one that FSDP and ZeRO's rows are cut along
+  ItemId item = 0;  // what its storage belongs to
 };
 
 using Gradients = std::vector<Tensor>;
@@ -102,9 +104,9 @@ struct Edge {
 struct Node {
   std::int64_t sequence = 0;
   int unit = TraceWriter::kNoUnit;
-  int layer = 0;                      // which layer of its unit
-  ItemId item = 0;                    // what its allocations belong to
-  int outputs = 1;                    // gradients that come in
+  int layer = 0;    // which layer of its unit
+  ItemId item = 0;  // what its allocations belong to
+  int outputs = 1;  // gradients that come in
   std::vector<Edge> edges;
   std::function<Gradients(Recorder&, Gradients&)> apply;
 };

@@ -38,7 +38,8 @@ class AllocatorDriver {
 // use, and `reserved`, what is taken with room to spare. Survival need not be monotone in the capacity (a retry changes what is
 // cached), so a still smaller one may survive by luck. Zero when nothing is reserved. REQUIRES: step > 0.
 template <typename Survives>
-[[nodiscard]] std::int64_t smallest_survivor(std::int64_t allocated, std::int64_t reserved, std::int64_t step, Survives survives) {
+[[nodiscard]] std::int64_t smallest_survivor(std::int64_t allocated, std::int64_t reserved, std::int64_t step,
+                                             Survives survives) {
   std::int64_t dies = std::max<std::int64_t>(allocated / step - 1, 0);  // in steps
   std::int64_t lives = (reserved + step - 1) / step;
   if (lives == 0) return 0;

@@ -42,9 +42,8 @@ StreamReplay replay_events(std::span<const AllocatorEvent> events, const Allocat
 std::int64_t smallest_surviving_capacity(std::span<const AllocatorEvent> events, const AllocatorSettings& settings,
                                          std::int64_t step) {
   const AllocatorCounters roomy = replay_events(events, settings).counters;
-  return smallest_survivor(roomy.allocated.peak, roomy.reserved.peak, step, [&](std::int64_t capacity) {
-    return replay_events(events, settings, capacity).survives();
-  });
+  return smallest_survivor(roomy.allocated.peak, roomy.reserved.peak, step,
+                           [&](std::int64_t capacity) { return replay_events(events, settings, capacity).survives(); });
 }
 
 }  // namespace membill

@@ -79,7 +79,9 @@ class Expansion {
         case EventKind::end_loop: break;
         case EventKind::allocate:
         case EventKind::release:
-          flat_.events.push_back({event.kind, first_[static_cast<std::size_t>(event.slot)] + event.index + event.stride * turn, event.size});
+          flat_.events.push_back({event.kind,
+                                  first_[static_cast<std::size_t>(event.slot)] + event.index + event.stride * turn,
+                                  event.size});
           break;
         case EventKind::moment:
         case EventKind::empty_cache: flat_.events.push_back({event.kind, event.slot, 0}); break;

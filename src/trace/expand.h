@@ -18,7 +18,7 @@ struct FlatEvent {
 
 struct FlatTrace {
   std::vector<FlatEvent> events;
-  std::int32_t tensors = 0;              // numbers are below this
+  std::int32_t tensors = 0;  // numbers are below this
   std::size_t billed_from = 0;
 };
 

@@ -171,9 +171,12 @@ class LiveWalk {
     const auto item = static_cast<std::size_t>(event.item);
     if (item >= counts_.size()) counts_.resize(item + 1);
     auto& parts = counts_[item];
-    const auto at = std::find_if(parts.begin(), parts.end(), [&](const LiveItem::Part& part) { return part.size == event.size; });
-    if (at == parts.end()) parts.push_back({event.size, times});
-    else at->times += times;
+    const auto at =
+        std::find_if(parts.begin(), parts.end(), [&](const LiveItem::Part& part) { return part.size == event.size; });
+    if (at == parts.end())
+      parts.push_back({event.size, times});
+    else
+      at->times += times;
   }
 
   const Trace& trace_;

@@ -12,17 +12,17 @@ namespace membill {
 
 // Highest and last running sum between one moment mark and the next, over all turns, from Trace::billed_from on.
 struct MomentFold {
-  std::int32_t moment = 0;      // index into Trace::moments
+  std::int32_t moment = 0;  // index into Trace::moments
   std::int64_t highest = 0;
-  std::int64_t end = 0;         // at its last occurrence
+  std::int64_t end = 0;  // at its last occurrence
 };
 
 struct PeakFold {
   std::int64_t highest = 0;
-  std::size_t at = 0;           // index of the allocation after which the sum is highest (of the first turn that reaches it)
-  std::int32_t moment = 0;      // index into Trace::moments
+  std::size_t at = 0;  // index of the allocation after which the sum is highest (of the first turn that reaches it)
+  std::int32_t moment = 0;          // index into Trace::moments
   std::vector<MomentFold> moments;  // in order of first occurrence
-  std::int64_t built = 0;       // what lives when the first moment (building) is over
+  std::int64_t built = 0;           // what lives when the first moment (building) is over
 };
 
 // `bytes[i]` is what size i counts as: requested bytes, or blocks of the allocator. Events before billed_from only sum up.
@@ -34,10 +34,10 @@ struct LiveItem {
   ItemId item = 0;
   struct Part {
     SizeId size = 0;
-    Size times;                 // how many such tensors, symbolic in loop counts
+    Size times;  // how many such tensors, symbolic in loop counts
   };
   std::vector<Part> parts;
-  Size bytes;                   // the sum as one polynomial
+  Size bytes;  // the sum as one polynomial
 };
 
 // The live set right after event `at` (as fold_peak found it), by item, in order of item id; items with nothing are left out.

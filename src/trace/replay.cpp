@@ -11,9 +11,12 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 class Replay {
  public:
-  Replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
-         std::optional<std::int64_t> capacity)
-      : flat_(flat), bytes_(bytes), driver_(settings, capacity, static_cast<std::size_t>(flat.tensors)), place_(trace.moments.size(), -1) {}
+  Replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
+         const AllocatorSettings& settings, std::optional<std::int64_t> capacity)
+      : flat_(flat),
+        bytes_(bytes),
+        driver_(settings, capacity, static_cast<std::size_t>(flat.tensors)),
+        place_(trace.moments.size(), -1) {}
 
   ReplayResult run() {
     for (std::size_t i = 0; i < flat_.events.size() && result_.survives; ++i) step(flat_.events[i], i);
@@ -79,8 +82,8 @@ class Replay {
 
 }  // namespace
 
-ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
-                    std::optional<std::int64_t> capacity) {
+ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
+                    const AllocatorSettings& settings, std::optional<std::int64_t> capacity) {
   return Replay(flat, trace, bytes, settings, capacity).run();
 }
 

@@ -20,13 +20,13 @@ struct ReplayMoment {
 };
 
 struct ReplayResult {
-  bool survives = true;                 // false: a request failed even after the cache was freed
-  std::int64_t failed_request = 0;      // bytes of the request that failed
-  std::int32_t failed_moment = -1;      // index into Trace::moments
-  std::int64_t allocated = 0;           // highest in the billed step, as max_memory_allocated counts
-  std::int64_t reserved = 0;            // highest of the whole job, as max_memory_reserved counts
-  std::int64_t retries = 0;             // times that the cache had to be given up
-  std::vector<ReplayMoment> moments;    // of the billed step, in order of first occurrence
+  bool survives = true;               // false: a request failed even after the cache was freed
+  std::int64_t failed_request = 0;    // bytes of the request that failed
+  std::int32_t failed_moment = -1;    // index into Trace::moments
+  std::int64_t allocated = 0;         // highest in the billed step, as max_memory_allocated counts
+  std::int64_t reserved = 0;          // highest of the whole job, as max_memory_reserved counts
+  std::int64_t retries = 0;           // times that the cache had to be given up
+  std::vector<ReplayMoment> moments;  // of the billed step, in order of first occurrence
 };
 
 // The job on a card whose allocator may take `capacity` bytes; none: without limit.
@@ -34,7 +34,7 @@ struct ReplayResult {
                                   const AllocatorSettings& settings, std::optional<std::int64_t> capacity);
 
 // The least capacity, to 1 MiB, on which the job survives.
-[[nodiscard]] std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
-                                             const AllocatorSettings& settings);
+[[nodiscard]] std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace,
+                                             std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
 
 }  // namespace membill

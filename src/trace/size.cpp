@@ -93,9 +93,13 @@ Size SymbolTable::define(std::string_view name, std::string_view meaning, std::i
 
 Size SymbolTable::ceil_div(const Size& numerator, const Size& denominator) {
   if (denominator == Size(1)) return numerator;
-  const auto constant = [](const Size& size) { return size.terms().empty() || (size.terms().size() == 1 && size.terms()[0].monomial == 0); };
-  if (constant(numerator) && constant(denominator)) return membill::ceil_div(evaluate(numerator), evaluate(denominator));
-  return add("⌈" + text(numerator) + "/" + text(denominator) + "⌉", "rounded up", {Rule::ceil_div, numerator, denominator});
+  const auto constant = [](const Size& size) {
+    return size.terms().empty() || (size.terms().size() == 1 && size.terms()[0].monomial == 0);
+  };
+  if (constant(numerator) && constant(denominator))
+    return membill::ceil_div(evaluate(numerator), evaluate(denominator));
+  return add("⌈" + text(numerator) + "/" + text(denominator) + "⌉", "rounded up",
+             {Rule::ceil_div, numerator, denominator});
 }
 
 Size SymbolTable::next_power_of_two(const Size& size) {
@@ -141,8 +145,10 @@ std::string SymbolTable::text(const Size& size) const {
   for (std::size_t i = terms.size(); i-- > 0;) {
     const Size::Term& term = terms[i];
     const std::int64_t magnitude = term.coefficient < 0 ? -term.coefficient : term.coefficient;
-    if (!result.empty()) result += term.coefficient < 0 ? " - " : " + ";
-    else if (term.coefficient < 0) result += "-";
+    if (!result.empty())
+      result += term.coefficient < 0 ? " - " : " + ";
+    else if (term.coefficient < 0)
+      result += "-";
     std::string factors = magnitude != 1 || term.monomial == 0 ? std::to_string(magnitude) : std::string();
     for (Size::Monomial rest = term.monomial; rest != 0; rest >>= 8U) {
       if (!factors.empty()) factors += "·";

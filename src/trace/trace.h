@@ -23,8 +23,8 @@ enum class EventKind : std::uint8_t { allocate, release, moment, loop, end_loop,
 // same slot and index, possibly from different loops (backward frees what forward kept).
 struct Event {
   EventKind kind = EventKind::allocate;
-  ItemId item = 0;          // allocate, release: the item of the bill
-  std::int32_t slot = 0;    // allocate, release: the slot; moment: index into Trace::moments; loop: index of its end_loop
+  ItemId item = 0;        // allocate, release: the item of the bill
+  std::int32_t slot = 0;  // allocate, release: the slot; moment: index into Trace::moments; loop: index of its end_loop
   std::int32_t index = 0;   // allocate, release; loop: 1 when moments lie inside (micro-batches), else 0
   std::int32_t stride = 0;  // allocate, release: -1, 0 or 1
   SizeId size = 0;          // allocate, release: bytes; loop, end_loop: turns, at least 1
@@ -32,11 +32,11 @@ struct Event {
 
 struct Trace {
   std::vector<Event> events;
-  std::vector<Size> sizes;                 // by SizeId, distinct
-  std::vector<std::string> items;          // by ItemId: dotted ids of the bill
-  std::vector<std::string> moments;        // names by moment index, one entry per distinct name
-  std::vector<const char*> slot_labels;    // what the slot's tensor is, for people ("q_proj output"); static strings
-  std::size_t billed_from = 0;             // first event of the step that totals cover (the second step)
+  std::vector<Size> sizes;               // by SizeId, distinct
+  std::vector<std::string> items;        // by ItemId: dotted ids of the bill
+  std::vector<std::string> moments;      // names by moment index, one entry per distinct name
+  std::vector<const char*> slot_labels;  // what the slot's tensor is, for people ("q_proj output"); static strings
+  std::size_t billed_from = 0;           // first event of the step that totals cover (the second step)
 
   // Bytes of every size under the table's present values. Throws OverflowError.
   [[nodiscard]] std::vector<std::int64_t> evaluate(const SymbolTable& symbols) const;
@@ -95,10 +95,10 @@ class TraceWriter {
   };
   struct Unit {
     int run = 0;
-    int index = 0;            // of the first turn within its run
+    int index = 0;  // of the first turn within its run
     std::int64_t turns = 1;
     SizeId turns_size = 0;
-    bool repeated = false;    // stands for `turns` layers
+    bool repeated = false;  // stands for `turns` layers
     int entered = 0;
   };
   struct Storage {

@@ -41,7 +41,8 @@ class TraceWriter::Layout {
         storage.slot = new_slot(storage);
         continue;
       }
-      if ((repeated(storage.born_unit) || repeated(storage.freed_unit)) && !neighbours(storage.born_unit, storage.freed_unit))
+      if ((repeated(storage.born_unit) || repeated(storage.freed_unit)) &&
+          !neighbours(storage.born_unit, storage.freed_unit))
         throw NotPeriodic{std::string("a far layer frees ") + storage.label};
       std::vector<int>& list = handovers_[{storage.born_unit, storage.born_pass}].storages;
       const auto key = std::make_tuple(unit(storage.born_unit).run, storage.born_pass, list.size());
@@ -124,7 +125,8 @@ class TraceWriter::Layout {
     const std::size_t start = open.back();
     open.pop_back();
     trace_.events[start].slot = static_cast<std::int32_t>(trace_.events.size());
-    trace_.events.push_back({EventKind::end_loop, 0, static_cast<std::int32_t>(start), 0, 0, trace_.events[start].size});
+    trace_.events.push_back(
+        {EventKind::end_loop, 0, static_cast<std::int32_t>(start), 0, 0, trace_.events[start].size});
   }
 
   void write_tensor(const Entry& entry, int current, bool forward) {

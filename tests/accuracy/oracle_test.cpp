@@ -32,16 +32,19 @@ void show_row(const OracleRow& row, const Predicted& predicted) {
 void score(Scoreboard& board, const OracleRow& row, const Predicted& predicted) {
   const std::string group = row.model.model_type + " " + row.method;
   for (const auto& [key, measured] : row.requested)
-    if (predicted.requested.count(key) != 0) board.add(group, key, relative_error(predicted.requested.at(key), measured));
+    if (predicted.requested.count(key) != 0)
+      board.add(group, key, relative_error(predicted.requested.at(key), measured));
   for (const auto& [key, measured] : row.allocated)
-    if (predicted.allocated.count(key) != 0 && key.find("peak") == 0) board.add("allocated, " + row.method, key, relative_error(predicted.allocated.at(key), measured));
+    if (predicted.allocated.count(key) != 0 && key.find("peak") == 0)
+      board.add("allocated, " + row.method, key, relative_error(predicted.allocated.at(key), measured));
   board.add("allocator, " + row.method, "reserved", relative_error(predicted.reserved, row.allocated.at("reserved")));
 }
 
 double worst_phase(const OracleRow& row, const Predicted& predicted) {
   double worst = 0;
   for (const auto& [key, measured] : row.requested)
-    if (predicted.requested.count(key) != 0) worst = std::max(worst, std::fabs(relative_error(predicted.requested.at(key), measured)));
+    if (predicted.requested.count(key) != 0)
+      worst = std::max(worst, std::fabs(relative_error(predicted.requested.at(key), measured)));
   return worst;
 }
 
@@ -58,8 +61,10 @@ TEST_CASE("oracle rows are not further off than recorded") {
       ++unknown;
       continue;
     }
-    if (only != nullptr) show_row(row, predicted);
-    else score(board, row, predicted);
+    if (only != nullptr)
+      show_row(row, predicted);
+    else
+      score(board, row, predicted);
     const double worst = worst_phase(row, predicted);
     if (only == nullptr && worst > 0.001) fmt::print("{:<52} worst phase {:>9.4f} %\n", row.id, 100 * worst);
   }

@@ -14,7 +14,8 @@ struct Layer {
   MegatronLayerWeights weights;
 
   Layer(std::int64_t s, std::int64_t b, std::int64_t h, std::int64_t a) {
-    sizes = {symbols.define("s", "sequence", s), symbols.define("b", "micro-batch", b), symbols.define("h", "hidden", h), symbols.define("a", "heads", a)};
+    sizes = {symbols.define("s", "sequence", s), symbols.define("b", "micro-batch", b),
+             symbols.define("h", "hidden", h), symbols.define("a", "heads", a)};
     const ItemId item = writer.item("weights");
     recorder.set_items({item, item});
     const Size& width = sizes.h;

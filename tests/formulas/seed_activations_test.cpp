@@ -32,7 +32,9 @@ TrainingPlan lora(std::int64_t rank, std::vector<std::string> targets) {
 }
 
 // What QLoRA stores of a linear of n weights: codes, 8-bit scales per 64, an fp32 scale per 256 of those, and tables.
-std::int64_t double_quantised(std::int64_t n) { return n / 2 + ceil_div(n, 64) + 4 * ceil_div(ceil_div(n, 64), 256) + 64 + 1024 + 4; }
+std::int64_t double_quantised(std::int64_t n) {
+  return n / 2 + ceil_div(n, 64) + 4 * ceil_div(ceil_div(n, 64), 256) + 64 + 1024 + 4;
+}
 
 }  // namespace
 
@@ -90,7 +92,8 @@ TEST_CASE("activations of a 4096 wide 32 layer model at batch 4 and 2048 tokens"
   std::int64_t kept = -1;
   for (const Moment& moment : report.moments)
     if (moment.name == "loss") kept = moment.end;
-  const std::int64_t resident = 3 * 2 * 6738415616 + 512, fixed = 8 * N * h + 4 * N + 4 * N * 32000 + 4 * 2048 * 128 + 16 * N + 8;
+  const std::int64_t resident = 3 * 2 * 6738415616 + 512,
+                     fixed = 8 * N * h + 4 * N + 4 * N * 32000 + 4 * 2048 * 128 + 16 * N + 8;
   CHECK(kept == resident + 32 * layer + fixed);
 }
 

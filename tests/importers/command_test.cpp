@@ -58,12 +58,13 @@ TEST_CASE("unfinished shell text ends quietly") {
 
 TEST_CASE("the last command that trains is read") {
   TrainingPlan plan;
-  const io::JobFile job = run("#!/bin/bash\nBATCH=${BATCH:-2}\npip install x\n"
-                              "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 --nnodes=2 train.py \\\n"
-                              "  --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size $BATCH \\\n"
-                              "  --bf16 True --gradient_checkpointing --model_max_length 1024 --learning_rate 2e-5\n"
-                              "python -m http.server\n",
-                              plan);
+  const io::JobFile job =
+      run("#!/bin/bash\nBATCH=${BATCH:-2}\npip install x\n"
+          "CUDA_VISIBLE_DEVICES=0,1 torchrun --nproc_per_node 2 --nnodes=2 train.py \\\n"
+          "  --model_name_or_path meta-llama/Llama-2-7b-hf --per_device_train_batch_size $BATCH \\\n"
+          "  --bf16 True --gradient_checkpointing --model_max_length 1024 --learning_rate 2e-5\n"
+          "python -m http.server\n",
+          plan);
   CHECK(job.format == "hf-trainer");
   CHECK(job.model == "meta-llama/Llama-2-7b-hf");
   CHECK(job.hardware.count == 4);
@@ -76,7 +77,8 @@ TEST_CASE("the last command that trains is read") {
 
 TEST_CASE("a variable that the script does not set is named") {
   const std::string problem = problem_of(
-      "#!/bin/sh\npython train.py --model_name_or_path llama-2-7b --per_device_train_batch_size $B --bf16 True --num_train_epochs 1 --learning_rate 1\n");
+      "#!/bin/sh\npython train.py --model_name_or_path llama-2-7b --per_device_train_batch_size $B --bf16 True "
+      "--num_train_epochs 1 --learning_rate 1\n");
   CHECK(problem.find("per_device_train_batch_size") != std::string::npos);
   CHECK(problem.find("'$B' is not set in the script") != std::string::npos);
   CHECK(problem_of("#!/bin/sh\necho hello\n").find("no command in it trains") != std::string::npos);
@@ -84,16 +86,19 @@ TEST_CASE("a variable that the script does not set is named") {
 
 TEST_CASE("accelerate's and DeepSpeed's launchers") {
   TrainingPlan zero, fsdp;
-  const io::JobFile job = run("#!/bin/sh\ndeepspeed --num_gpus=4 train.py --deepspeed zero2 --model_name_or_path llama-2-7b --bf16 True "
-                              "--per_device_train_batch_size 1 --num_train_epochs 1 --max_seq_length 512 --output_dir x\n",
-                              zero);
+  const io::JobFile job =
+      run("#!/bin/sh\ndeepspeed --num_gpus=4 train.py --deepspeed zero2 --model_name_or_path llama-2-7b --bf16 True "
+          "--per_device_train_batch_size 1 --num_train_epochs 1 --max_seq_length 512 --output_dir x\n",
+          zero);
   CHECK(job.hardware.count == 4);
   CHECK(zero.engine == Engine::deepspeed);
   CHECK(zero.sharding.zero == 2);
   CHECK(zero.precision == Precision::master_bf16);
   CHECK(zero.sharding.engine_keys["reduce_bucket_size"] == "200000000");
-  run("#!/bin/sh\naccelerate launch --num_processes 8 --use_fsdp --fsdp_sharding_strategy FULL_SHARD --fsdp_auto_wrap_policy "
-      "TRANSFORMER_BASED_WRAP --mixed_precision bf16 train.py --model_name_or_path llama-2-7b --per_device_train_batch_size 1 "
+  run("#!/bin/sh\naccelerate launch --num_processes 8 --use_fsdp --fsdp_sharding_strategy FULL_SHARD "
+      "--fsdp_auto_wrap_policy "
+      "TRANSFORMER_BASED_WRAP --mixed_precision bf16 train.py --model_name_or_path llama-2-7b "
+      "--per_device_train_batch_size 1 "
       "--num_train_epochs 1 --max_seq_length 512 --output_dir x\n",
       fsdp);
   CHECK(fsdp.engine == Engine::fsdp);
@@ -104,7 +109,9 @@ TEST_CASE("accelerate's and DeepSpeed's launchers") {
 
 TEST_CASE("the words after -- are a command") {
   Problems problems;
-  const io::JobFile job = io::import_command({"swift", "sft", "--model", "Qwen/Qwen2.5-7B-Instruct", "--tuner_type", "lora", "--max_length", "1024"}, {}, problems);
+  const io::JobFile job = io::import_command(
+      {"swift", "sft", "--model", "Qwen/Qwen2.5-7B-Instruct", "--tuner_type", "lora", "--max_length", "1024"}, {},
+      problems);
   CHECK(problems.empty());
   CHECK(job.format == "ms-swift");
   CHECK(job.model == "qwen2.5-7b");

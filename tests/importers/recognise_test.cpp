@@ -27,8 +27,8 @@ std::string refusal_of(const std::string& text, const std::string& format = {}) 
 }
 
 io::KeyRecord record_of(const io::JobFile& job, const std::string& key) {
-  const auto found =
-      std::find_if(job.records.begin(), job.records.end(), [&](const io::KeyRecord& record) { return record.key == key; });
+  const auto found = std::find_if(job.records.begin(), job.records.end(),
+                                  [&](const io::KeyRecord& record) { return record.key == key; });
   REQUIRE(found != job.records.end());
   return *found;
 }
@@ -74,15 +74,17 @@ TEST_CASE("two formats that claim a job alike are both named; --as decides") {
 }
 
 TEST_CASE("what is no job says so") {
-  CHECK(refusal_of("{\"model_type\": \"llama\", \"hidden_size\": 8, \"vocab_size\": 9}").find("no job") != std::string::npos);
+  CHECK(refusal_of("{\"model_type\": \"llama\", \"hidden_size\": 8, \"vocab_size\": 9}").find("no job") !=
+        std::string::npos);
   CHECK(refusal_of("colour: red\nshape: round\n").find("is of no known format") != std::string::npos);
 }
 
 TEST_CASE("each key is read, defaulted, harmless, idle or unknown") {
   TrainingPlan plan;
-  const io::JobFile job = read("model_name_or_path: llama-2-7b\nstage: sft\nfinetuning_type: full\nlora_rank: 4\ncutoff_len: 1024\n"
-                               "output_dir: x\nper_device_train_batchsize: 2\n",
-                               plan);
+  const io::JobFile job = read(
+      "model_name_or_path: llama-2-7b\nstage: sft\nfinetuning_type: full\nlora_rank: 4\ncutoff_len: 1024\n"
+      "output_dir: x\nper_device_train_batchsize: 2\n",
+      plan);
   CHECK(record_of(job, "cutoff_len").state == io::KeyState::read);
   CHECK(record_of(job, "output_dir").state == io::KeyState::harmless);
   CHECK(record_of(job, "lora_rank").state == io::KeyState::idle);
@@ -115,7 +117,8 @@ TEST_CASE("frameworks' regimes: full fine-tuning with bf16") {
 
 TEST_CASE("a mirror's name finds the published model's preset") {
   TrainingPlan plan;
-  const io::JobFile job = read("base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 512\nmicro_batch_size: 1\n", plan);
+  const io::JobFile job =
+      read("base_model: NousResearch/Meta-Llama-3-8B\nsequence_len: 512\nmicro_batch_size: 1\n", plan);
   CHECK(job.model == "llama-3-8b");
   CHECK_FALSE(job.assumptions.empty());
 }

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "support/oracle_rows.h"
 #include "estimate/simulation.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
+#include "support/oracle_rows.h"
 #include "trace/expand.h"
 #include "trace/fold.h"
 
@@ -41,7 +41,8 @@ bool is_consistent(const Simulation& job, const std::vector<std::int64_t>& bytes
       state = event.size;
     }
     if (event.kind == EventKind::release) {
-      if (state < 0 || bytes[static_cast<std::size_t>(state)] != bytes[static_cast<std::size_t>(event.size)]) return false;
+      if (state < 0 || bytes[static_cast<std::size_t>(state)] != bytes[static_cast<std::size_t>(event.size)])
+        return false;
       state = -1;
     }
   }

@@ -26,8 +26,10 @@ ModelSpec describe(const Value& config, Problems& problems) {
 void read_job(const Value& job, OracleRow& row, Problems& problems) {
   Value plan = Value::make_map();
   for (const auto& [key, value] : job.entries()) {
-    if (key != "hardware") plan.set(key, value);
-    else if (const Value* count = value.find("count")) row.hardware.count = count->as_int();
+    if (key != "hardware")
+      plan.set(key, value);
+    else if (const Value* count = value.find("count"))
+      row.hardware.count = count->as_int();
   }
   read_plan(plan, row.id, row.plan, problems);
 }

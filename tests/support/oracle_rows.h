@@ -16,10 +16,10 @@ struct OracleRow {
   std::string id;
   ModelSpec model;
   TrainingPlan plan;
-  Hardware hardware;                                 // one card, or as many as the job names
-  std::string method;                                // full, lora, qlora, dora
-  std::map<std::string, std::int64_t> requested;     // "weights", "after_forward", "peak_backward", ...
-  std::map<std::string, std::int64_t> allocated;     // the same keys, and "reserved"
+  Hardware hardware;                              // one card, or as many as the job names
+  std::string method;                             // full, lora, qlora, dora
+  std::map<std::string, std::int64_t> requested;  // "weights", "after_forward", "peak_backward", ...
+  std::map<std::string, std::int64_t> allocated;  // the same keys, and "reserved"
 };
 
 // Every row. Throws InputError or std::runtime_error when the file or a job in it cannot be read.

@@ -11,7 +11,7 @@ namespace membill::accuracy {
 struct OutcomeRow {
   std::string id, repository;
   std::string not_a_job;  // why the run is none that membill describes; empty: `job` holds it
-  std::string cause;        // of a known disagreement; empty: none
+  std::string cause;      // of a known disagreement; empty: none
   bool ran = false;       // false: it ran out of the card's memory
   bool complete = false;  // the report says every input of the bill
   RowJob job;

@@ -52,11 +52,12 @@ Errors Scoreboard::all(const std::string& metric) const {
 }
 
 std::string Scoreboard::table() const {
-  std::string text = fmt::format("{}\n{:<28} {:<16} {:>5} {:>10} {:>10} {:>10}\n", title_, "group", "figure", "rows", "median %", "95th %", "worst %");
+  std::string text = fmt::format("{}\n{:<28} {:<16} {:>5} {:>10} {:>10} {:>10}\n", title_, "group", "figure", "rows",
+                                 "median %", "95th %", "worst %");
   for (const auto& [group, metrics] : scores_)
     for (const auto& [metric, errors] : metrics)
-      text += fmt::format("{:<28} {:<16} {:>5} {:>10.5f} {:>10.5f} {:>10.5f}\n", group, metric, errors.values.size(), 100 * errors.median(),
-                          100 * errors.percentile(0.95), 100 * errors.worst());
+      text += fmt::format("{:<28} {:<16} {:>5} {:>10.5f} {:>10.5f} {:>10.5f}\n", group, metric, errors.values.size(),
+                          100 * errors.median(), 100 * errors.percentile(0.95), 100 * errors.worst());
   return text;
 }
 
@@ -72,14 +73,16 @@ std::string Scoreboard::worse_than_recorded(const std::string& path) const {
   std::getline(file, line);
   for (const auto& [group, metrics] : scores_) {
     for (const auto& [metric, errors] : metrics) {
-      if (!std::getline(file, line)) return problems + "the recorded table is shorter; run with MEMBILL_REWRITE=1 when a group is new\n";
-      if (line.substr(0, 28).find(group) != 0 || line.substr(29, 16).find(metric) != 0) return problems + "the recorded table has other groups\n";
+      if (!std::getline(file, line))
+        return problems + "the recorded table is shorter; run with MEMBILL_REWRITE=1 when a group is new\n";
+      if (line.substr(0, 28).find(group) != 0 || line.substr(29, 16).find(metric) != 0)
+        return problems + "the recorded table has other groups\n";
       std::istringstream numbers(line.substr(46));
       double rows = 0, median = 0, high = 0, worst = 0;
       numbers >> rows >> median >> high >> worst;
       if (errors.median() > median / 100 + kRounding || errors.worst() > worst / 100 + kRounding)
-        problems += fmt::format("{} {}: median {:.5f} % (recorded {:.5f}), worst {:.5f} % (recorded {:.5f})\n", group, metric, 100 * errors.median(), median,
-                                100 * errors.worst(), worst);
+        problems += fmt::format("{} {}: median {:.5f} % (recorded {:.5f}), worst {:.5f} % (recorded {:.5f})\n", group,
+                                metric, 100 * errors.median(), median, 100 * errors.worst(), worst);
     }
   }
   return problems;

@@ -19,7 +19,9 @@ class Scoreboard {
  public:
   explicit Scoreboard(std::string title) : title_(std::move(title)) {}
 
-  void add(const std::string& group, const std::string& metric, double error) { scores_[group][metric].values.push_back(error); }
+  void add(const std::string& group, const std::string& metric, double error) {
+    scores_[group][metric].values.push_back(error);
+  }
   [[nodiscard]] const Errors& errors(const std::string& group, const std::string& metric) const;
   // All groups together.
   [[nodiscard]] Errors all(const std::string& metric) const;

@@ -19,7 +19,8 @@ class Ddp : public EngineRun {
     if (!engine_flag(plan_, "find_unused_parameters", false) && !engine_flag(plan_, "static_graph", false)) return;
     std::int64_t tensors = 0;
     for (const TrainedParameter& trained : job.trained) tensors += turns(trained);
-    extra_ = r_.empty({Size(tensors), Size(1)}, DType::int32, "map of used parameters", r_.writer().item("buffers.reducer"));
+    extra_ =
+        r_.empty({Size(tensors), Size(1)}, DType::int32, "map of used parameters", r_.writer().item("buffers.reducer"));
   }
 
   // With views the gradient is copied into its bucket and becomes a view of it; else it stays beside the bucket.
@@ -83,6 +84,8 @@ class Ddp : public EngineRun {
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_ddp(Recorder& recorder, const TrainingPlan& plan) { return std::make_unique<Ddp>(recorder, plan); }
+std::unique_ptr<EngineRun> make_ddp(Recorder& recorder, const TrainingPlan& plan) {
+  return std::make_unique<Ddp>(recorder, plan);
+}
 
 }  // namespace membill

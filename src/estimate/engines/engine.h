@@ -29,7 +29,8 @@ class EngineRun {
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.
-[[nodiscard]] std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware);
+[[nodiscard]] std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& model,
+                                                     const TrainingPlan& plan, const Hardware& hardware);
 
 // Whether the engine's events differ from layer to layer, so that every layer has to be simulated.
 [[nodiscard]] bool needs_every_layer(const TrainingPlan& plan);

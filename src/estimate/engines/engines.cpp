@@ -8,12 +8,14 @@
 
 namespace membill {
 
-std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
+                                       const Hardware& hardware) {
   switch (plan.engine) {
     case Engine::ddp: return make_ddp(recorder, plan);
     case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware) : nullptr;
     case Engine::deepspeed:
-      return plan.sharding.zero == 1 || plan.sharding.zero == 2 ? make_zero12(recorder, plan, hardware, model.hidden) : nullptr;
+      return plan.sharding.zero == 1 || plan.sharding.zero == 2 ? make_zero12(recorder, plan, hardware, model.hidden)
+                                                                : nullptr;
     case Engine::torch:
     case Engine::fsdp:
     case Engine::megatron: return nullptr;

@@ -10,24 +10,28 @@ namespace {
 // One tensor of a unit: how the module sees it, and the shard that this rank keeps.
 struct ShardedTensor {
   Parameter* whole = nullptr;
-  std::unique_ptr<Parameter> shard;   // what the optimizer steps
-  Size rows, row;                     // rows of the shard, elements of a row
+  std::unique_ptr<Parameter> shard;  // what the optimizer steps
+  Size rows, row;                    // rows of the shard, elements of a row
 };
 
 // What one fully_shard call gathers and frees together.
 struct Unit {
   std::vector<ShardedTensor> tensors;
-  Tensor flat;                        // all-gather output
-  std::vector<Tensor> gathered;       // unsharded parameters
-  bool reshards = true;               // after forward
+  Tensor flat;                   // all-gather output
+  std::vector<Tensor> gathered;  // unsharded parameters
+  bool reshards = true;          // after forward
 };
 
 class Fsdp2 : public EngineRun, public ForwardHooks {
  public:
   Fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
-      : r_(recorder), plan_(plan), ranks_(plan.sharding.shard_group.value_or(hardware.count)),
-        flat_item_(recorder.writer().item("gathered.flat")), gathered_item_(recorder.writer().item("gathered.parameters")),
-        reduce_item_(recorder.writer().item("buffers.reduce_scatter")), gradient_item_(recorder.writer().item("gradients")) {
+      : r_(recorder),
+        plan_(plan),
+        ranks_(plan.sharding.shard_group.value_or(hardware.count)),
+        flat_item_(recorder.writer().item("gathered.flat")),
+        gathered_item_(recorder.writer().item("gathered.parameters")),
+        reduce_item_(recorder.writer().item("buffers.reduce_scatter")),
+        gradient_item_(recorder.writer().item("gradients")) {
     r_.set_backward_hooks([this](int unit, int layer) { before_layer_backward(unit, layer); },
                           [this](int unit, int layer) { after_layer_backward(unit, layer); });
   }
@@ -101,7 +105,8 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     if (!whole.value.defined() || whole.leading.is_zero()) return;  // quantised storage stays whole
     ShardedTensor tensor;
     tensor.whole = &whole;
-    const std::int64_t leading = r_.symbols().evaluate(whole.leading), elements = r_.symbols().evaluate(whole.value.shape().elements());
+    const std::int64_t leading = r_.symbols().evaluate(whole.leading),
+                       elements = r_.symbols().evaluate(whole.value.shape().elements());
     tensor.rows = r_.symbols().ceil_div(whole.leading, Size(ranks_));
     tensor.row = whole.value.shape().rows == whole.leading ? whole.value.shape().width : Size(elements / leading);
     tensor.shard = std::make_unique<Parameter>();
@@ -142,14 +147,16 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
       bytes += padded(tensor) * Size(bytes_per_element(gathered));
       if (gathered != tensor.shard->value.dtype()) cast += tensor.rows * tensor.row * Size(bytes_per_element(gathered));
     }
-    const Tensor input = cast.is_zero() ? Tensor() : r_.empty({cast, Size(1)}, DType::uint8, "all-gather input", flat_item_);
+    const Tensor input =
+        cast.is_zero() ? Tensor() : r_.empty({cast, Size(1)}, DType::uint8, "all-gather input", flat_item_);
     unit.flat = r_.empty({bytes, Size(1)}, DType::uint8, "all-gather output", flat_item_);
   }
 
   void copy_out(Unit& unit) {
     if (!unit.gathered.empty()) return;
     for (const ShardedTensor& tensor : unit.tensors)
-      unit.gathered.push_back(r_.empty({padded(tensor), Size(1)}, tensor.whole->value.dtype(), "gathered parameter", gathered_item_));
+      unit.gathered.push_back(
+          r_.empty({padded(tensor), Size(1)}, tensor.whole->value.dtype(), "gathered parameter", gathered_item_));
   }
 
   void prefetch(std::size_t position) {
@@ -208,9 +215,9 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   ItemId flat_item_, gathered_item_, reduce_item_, gradient_item_;
   Unit root_;
   std::map<Key, Unit> units_;
-  std::vector<Key> order_;            // layers in forward order
+  std::vector<Key> order_;  // layers in forward order
   std::map<const Parameter*, TensorRole> roles_;
-  Tensor kept_flat_;                  // the last unit's all-gather output, freed by the next unit's copy-out
+  Tensor kept_flat_;  // the last unit's all-gather output, freed by the next unit's copy-out
   Tensor reduce_input_;
 };
 

@@ -6,6 +6,7 @@
 
 namespace membill {
 
-[[nodiscard]] std::unique_ptr<EngineRun> make_fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware);
+[[nodiscard]] std::unique_ptr<EngineRun> make_fsdp2(Recorder& recorder, const TrainingPlan& plan,
+                                                    const Hardware& hardware);
 
 }  // namespace membill

@@ -15,15 +15,22 @@ struct Slice {
 class Zero12 : public EngineRun {
  public:
   Zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
-      : r_(recorder), plan_(plan), ranks_(hardware.count), rank_(hardware.rank.value_or(hardware.count - 1)),
-        bucket_elements_(bucket_size(plan, hidden)), overlaps_(engine_flag(plan, "overlap_comm", false)),
-        buffer_item_(recorder.writer().item("buffers.reduce_bucket")), gradient_item_(recorder.writer().item("gradients")) {}
+      : r_(recorder),
+        plan_(plan),
+        ranks_(hardware.count),
+        rank_(hardware.rank.value_or(hardware.count - 1)),
+        bucket_elements_(bucket_size(plan, hidden)),
+        overlaps_(engine_flag(plan, "overlap_comm", false)),
+        buffer_item_(recorder.writer().item("buffers.reduce_bucket")),
+        gradient_item_(recorder.writer().item("gradients")) {}
 
   void wrap(JobModules& job) override {
     lay_out(job);
     const Size whole(ranks_ * part_);
-    flat_ = r_.empty({whole, Size(1)}, type_, "flat parameters", r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base"));
-    partition_.value = r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 master partition", r_.writer().item("weights.master"));
+    flat_ = r_.empty({whole, Size(1)}, type_, "flat parameters",
+                     r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base"));
+    partition_.value =
+        r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 master partition", r_.writer().item("weights.master"));
     partition_.trainable = true;
     job.trained.assign(1, {&partition_, TensorRole::other, Size(part_)});
   }
@@ -43,7 +50,10 @@ class Zero12 : public EngineRun {
 
   // unscale, norm in fp64, flatten in 16 bits, cast to fp32.
   void before_step() override {
-    { const Tensor norm = r_.empty({Size(2 * largest_own_slice_), Size(1)}, DType::fp32, "gradient slice in fp64", r_.writer().item("step.temporaries")); }
+    {
+      const Tensor norm = r_.empty({Size(2 * largest_own_slice_), Size(1)}, DType::fp32, "gradient slice in fp64",
+                                   r_.writer().item("step.temporaries"));
+    }
     Tensor flat = r_.empty({Size(part_), Size(1)}, type_, "flat gradient partition", gradient_item_);
     partition_.gradient = r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 gradient partition", gradient_item_);
     flat.drop();
@@ -71,7 +81,8 @@ class Zero12 : public EngineRun {
     }
     part_ = round_up(total, 2 * ranks_) / ranks_;
     for (const auto& [parameter, slice] : slices_) {
-      const std::int64_t begin = std::max(slice.begin, rank_ * part_), end = std::min(slice.begin + slice.elements, (rank_ + 1) * part_);
+      const std::int64_t begin = std::max(slice.begin, rank_ * part_),
+                         end = std::min(slice.begin + slice.elements, (rank_ + 1) * part_);
       largest_own_slice_ = std::max(largest_own_slice_, end - begin);
       if (end > begin) own_elements_ += slice.elements;
     }
@@ -102,7 +113,8 @@ class Zero12 : public EngineRun {
   void reduce() {
     for (Parameter* parameter : waiting_) {
       const bool mine = is_mine(slices_.at(parameter));
-      if (mine && !own_.defined()) own_ = r_.empty({Size(own_elements_), Size(1)}, type_, "gradients of this partition", gradient_item_);
+      if (mine && !own_.defined())
+        own_ = r_.empty({Size(own_elements_), Size(1)}, type_, "gradients of this partition", gradient_item_);
       if (mine || plan_.sharding.zero == 2) parameter->gradient.drop();
     }
     waiting_.clear();
@@ -119,13 +131,14 @@ class Zero12 : public EngineRun {
   std::map<Parameter*, Slice> slices_;
   std::vector<Parameter*> order_, waiting_;
   std::vector<Tensor> buckets_;
-  Tensor flat_, own_;                 // own_: reduced gradients of every tensor that overlaps this rank's partition
+  Tensor flat_, own_;  // own_: reduced gradients of every tensor that overlaps this rank's partition
   Parameter partition_;
 };
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden) {
+std::unique_ptr<EngineRun> make_zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware,
+                                       std::int64_t hidden) {
   return std::make_unique<Zero12>(recorder, plan, hardware, hidden);
 }
 

@@ -6,6 +6,7 @@
 
 namespace membill {
 
-[[nodiscard]] std::unique_ptr<EngineRun> make_zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden);
+[[nodiscard]] std::unique_ptr<EngineRun> make_zero12(Recorder& recorder, const TrainingPlan& plan,
+                                                     const Hardware& hardware, std::int64_t hidden);
 
 }  // namespace membill

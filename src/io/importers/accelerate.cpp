@@ -38,16 +38,22 @@ constexpr KeyRow kRows[] = {
 };
 constexpr std::string_view kHarmless =
     "compute_environment debug machine_rank gpu_ids main_process_ip main_process_port rdzv_backend same_network "
-    "main_training_function enable_cpu_affinity fp8_config* mpirun_config* downcast_bf16 tpu_name tpu_zone tpu_use_cluster "
-    "tpu_use_sudo command_file commands tpu_vm tpu_env ec2_instance_type iam_role_name image_uri profile region base_job_name "
+    "main_training_function enable_cpu_affinity fp8_config* mpirun_config* downcast_bf16 tpu_name tpu_zone "
+    "tpu_use_cluster "
+    "tpu_use_sudo command_file commands tpu_vm tpu_env ec2_instance_type iam_role_name image_uri profile region "
+    "base_job_name "
     "pytorch_version transformers_version py_version sagemaker_inputs_file sagemaker_metrics_file additional_args* "
-    "deepspeed_config.zero3_init_flag deepspeed_config.zero3_save_16bit_model deepspeed_config.deepspeed_multinode_launcher "
-    "deepspeed_config.deepspeed_hostfile deepspeed_config.deepspeed_inclusion_filter deepspeed_config.deepspeed_exclusion_filter "
+    "deepspeed_config.zero3_init_flag deepspeed_config.zero3_save_16bit_model "
+    "deepspeed_config.deepspeed_multinode_launcher "
+    "deepspeed_config.deepspeed_hostfile deepspeed_config.deepspeed_inclusion_filter "
+    "deepspeed_config.deepspeed_exclusion_filter "
     "deepspeed_config.deepspeed_moe_layer_cls_names deepspeed_config.offload_optimizer_nvme_path "
     "deepspeed_config.offload_param_nvme_path parallelism_config.parallelism_config_cp_comm_strategy "
     "parallelism_config.parallelism_config_cp_backend parallelism_config.parallelism_config_sp_* use_xpu ipex_config* "
-    "megatron_lm_config.megatron_lm_num_micro_batches megatron_lm_config.megatron_lm_gradient_clipping main_process_* comment fsdp kt_config* dynamo_config.dynamo_mode dynamo_config.dynamo_use_*";
-constexpr std::string_view kSource = "huggingface/accelerate 16cb6eb: commands/config/config_args.py, utils/dataclasses.py";
+    "megatron_lm_config.megatron_lm_num_micro_batches megatron_lm_config.megatron_lm_gradient_clipping main_process_* "
+    "comment fsdp kt_config* dynamo_config.dynamo_mode dynamo_config.dynamo_use_*";
+constexpr std::string_view kSource =
+    "huggingface/accelerate 16cb6eb: commands/config/config_args.py, utils/dataclasses.py";
 
 // The plugin's fields as DeepSpeed's own map: sizes that it leaves out take DeepSpeed's defaults.
 Value plugin_config(KeyReader& reader) {
@@ -121,8 +127,9 @@ void read_engine(KeyReader& reader, const std::string& type, Draft& draft) {
 
 int claim(const JobSource& source) {
   if (source.arguments) return 0;
-  const int keys = count_keys(source.keys, "distributed_type num_processes num_machines mixed_precision compute_environment "
-                                           "main_training_function machine_rank downcast_bf16 rdzv_backend");
+  const int keys = count_keys(source.keys,
+                              "distributed_type num_processes num_machines mixed_precision compute_environment "
+                              "main_training_function machine_rank downcast_bf16 rdzv_backend");
   return keys >= 4 ? 100 : keys >= 2 ? 70 : 0;
 }
 
@@ -145,7 +152,8 @@ void read_accelerate_part(const Value& config, const std::string& file, Draft& d
   if (reader.flag("use_cpu")) reader.problem("use_cpu", "the job runs on no card");
   read_engine(reader, reader.text("distributed_type").value_or("NO"), draft);
   read_parallelism(reader, draft);
-  if (const std::string dynamo = to_lower(reader.text("dynamo_config.dynamo_backend").value_or("no")); dynamo != "no" && dynamo != "false")
+  if (const std::string dynamo = to_lower(reader.text("dynamo_config.dynamo_backend").value_or("no"));
+      dynamo != "no" && dynamo != "false")
     draft.set("compile", Value::of(true));
   if (draft.plan.find("accumulate") == nullptr && reader.is_given("gradient_accumulation_steps"))
     draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));

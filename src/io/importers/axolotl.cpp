@@ -88,30 +88,54 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x mean_resizing_embeddings "
-    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* qat* quantization* dynamic_checkpoint* "
-    "center_rewards_coefficient num_labels dpo_* datasets* shuffle_* dataset_* skip_prepare_dataset num_dataset_shards_to_save "
-    "dataloader_* accelerator_config* remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map local_rank ddp "
-    "seed ddp_timeout ddp_broadcast_buffers do_causal_lm_eval eval_* do_bench_eval bench_* metric_for_best_model greater_is_better "
-    "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 freeze_mm_modules excess_length_strategy "
-    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling multipack_real_batches use_pose pose_* "
-    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* flash_optimum sdpa_varlen "
-    "fused_attn_kernel experts_implementation scaling_softmax* lora_mlp_kernel lora_qkv_kernel lora_o_kernel lora_embedding_kernel "
-    "use_eaft eaft_* tiled_mlp* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes fsdp_final_state_dict_type "
-    "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps warmup_steps warmup_ratio "
-    "evals_per_epoch save_* saves_per_epoch logging_steps early_stopping_patience load_best_model_at_end use_tensorboard profiler_* "
-    "include_tokens_per_second include_tkps neftune_noise_alpha orpo_alpha simpo_gamma cpo_alpha kto_* max_memory gpu_memory_limit "
-    "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable total_num_tokens "
-    "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities env_capabilities "
-    "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device use_kernels "
-    "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token additional_special_tokens "
-    "loftq_* lora_model_dir lora_fan_in_fan_out lora_target_parameters lora_rank_pattern lora_alpha_pattern lora_on_cpu "
-    "peft_layers_to_transform peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* merge_* relora* "
-    "auto_find_batch_size train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path lr_* "
-    "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha evaluation_strategy "
-    "rpo_alpha s2_attention model_config* model_kwargs* model_type model_revision overrides_of_model_config* wandb_* mlflow_* comet_* "
-    "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe use_sonicmoe use_* dsv4_* val_* "
-    "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* debug lora_layers_to_transform";
+    "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x "
+    "mean_resizing_embeddings "
+    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* qat* quantization* "
+    "dynamic_checkpoint* "
+    "center_rewards_coefficient num_labels dpo_* datasets* shuffle_* dataset_* skip_prepare_dataset "
+    "num_dataset_shards_to_save "
+    "dataloader_* accelerator_config* remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map "
+    "local_rank ddp "
+    "seed ddp_timeout ddp_broadcast_buffers do_causal_lm_eval eval_* do_bench_eval bench_* metric_for_best_model "
+    "greater_is_better "
+    "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 freeze_mm_modules "
+    "excess_length_strategy "
+    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling multipack_real_batches "
+    "use_pose pose_* "
+    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* "
+    "flash_optimum sdpa_varlen "
+    "fused_attn_kernel experts_implementation scaling_softmax* lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
+    "lora_embedding_kernel "
+    "use_eaft eaft_* tiled_mlp* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes "
+    "fsdp_final_state_dict_type "
+    "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
+    "warmup_steps warmup_ratio "
+    "evals_per_epoch save_* saves_per_epoch logging_steps early_stopping_patience load_best_model_at_end "
+    "use_tensorboard profiler_* "
+    "include_tokens_per_second include_tkps neftune_noise_alpha orpo_alpha simpo_gamma cpo_alpha kto_* max_memory "
+    "gpu_memory_limit "
+    "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable "
+    "total_num_tokens "
+    "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities "
+    "env_capabilities "
+    "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device "
+    "use_kernels "
+    "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token "
+    "additional_special_tokens "
+    "loftq_* lora_model_dir lora_fan_in_fan_out lora_target_parameters lora_rank_pattern lora_alpha_pattern "
+    "lora_on_cpu "
+    "peft_layers_to_transform peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
+    "merge_* relora* "
+    "auto_find_batch_size train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
+    "lr_* "
+    "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha "
+    "evaluation_strategy "
+    "rpo_alpha s2_attention model_config* model_kwargs* model_type model_revision overrides_of_model_config* wandb_* "
+    "mlflow_* comet_* "
+    "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe "
+    "use_sonicmoe use_* dsv4_* val_* "
+    "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
+    "debug lora_layers_to_transform";
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas";
 
@@ -132,8 +156,11 @@ void read_stage(KeyReader& reader, Draft& draft) {
 void read_precision(KeyReader& reader, Draft& draft) {
   const bool automatic = reader.text("bf16") == "auto";
   draft.fp16 = reader.text("fp16") != "auto" && reader.flag("fp16");
-  draft.bf16 = automatic ? !draft.fp16 && !reader.flag("float16") : reader.text("bf16") == "full" || reader.flag("bf16");
-  draft.load_dtype = draft.bf16 || reader.flag("bfloat16") ? "bf16" : draft.fp16 || reader.flag("float16") ? "fp16" : "fp32";
+  draft.bf16 =
+      automatic ? !draft.fp16 && !reader.flag("float16") : reader.text("bf16") == "full" || reader.flag("bf16");
+  draft.load_dtype = draft.bf16 || reader.flag("bfloat16")  ? "bf16"
+                     : draft.fp16 || reader.flag("float16") ? "fp16"
+                                                            : "fp32";
   if (reader.flag("bfloat16") && !reader.is_given("bf16")) draft.bf16 = false;
   if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
 }
@@ -146,7 +173,8 @@ void read_method(KeyReader& reader, Draft& draft) {
     lora.rank = reader.count("lora_r", 1);
     lora.alpha = reader.count("lora_alpha");
     lora.dropout = reader.real("lora_dropout");
-    lora.targets = reader.flag("lora_target_linear") ? std::vector<std::string>{"all-linear"} : reader.texts("lora_target_modules");
+    lora.targets = reader.flag("lora_target_linear") ? std::vector<std::string>{"all-linear"}
+                                                     : reader.texts("lora_target_modules");
     lora.modules_to_save = reader.texts("lora_modules_to_save");
     lora.dora = reader.flag("peft_use_dora");
     set_lora(lora, draft);
@@ -177,7 +205,8 @@ void read_batch(KeyReader& reader, Draft& draft) {
   draft.set("seq", reader.count("sequence_len", 1));
   const bool packing = reader.flag("sample_packing");
   draft.set("packing", Value::of(packing));
-  if (reader.text("batch_flattening") == "auto" || reader.flag("batch_flattening")) draft.set("padding_free", Value::of(true));
+  if (reader.text("batch_flattening") == "auto" || reader.flag("batch_flattening"))
+    draft.set("padding_free", Value::of(true));
   if (!packing && !reader.flag("pad_to_sequence_len")) set_padded(draft);
   const bool evaluates = reader.real("val_set_size").value_or(0) > 0 || reader.is_given("test_datasets");
   if (evaluates && reader.text("eval_strategy") != "no")
@@ -197,8 +226,8 @@ void read_checkpointing(KeyReader& reader, Draft& draft) {
 
 void read_attention(KeyReader& reader, Draft& draft) {
   static constexpr std::pair<const char*, const char*> kSwitches[] = {
-      {"flash_attention", "flash_attention_2"}, {"sdp_attention", "sdpa"},      {"xformers_attention", "xformers"},
-      {"flex_attention", "flex_attention"},     {"sage_attention", "sage"},     {"eager_attention", "eager"}};
+      {"flash_attention", "flash_attention_2"}, {"sdp_attention", "sdpa"},  {"xformers_attention", "xformers"},
+      {"flex_attention", "flex_attention"},     {"sage_attention", "sage"}, {"eager_attention", "eager"}};
   std::string name = reader.text("attn_implementation").value_or("sdpa");
   for (const auto& [key, kernel] : kSwitches) {
     if (reader.flag(key)) name = kernel;
@@ -242,7 +271,8 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
     read_fsdp_part(config == nullptr ? Value::make_map() : *config, draft.file, around, draft);
   }
   if (source.launch.accelerate) read_accelerate_part(*source.launch.accelerate, source.launch.accelerate_file, draft);
-  for (const auto& [key, plan] : {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp")}) {
+  for (const auto& [key, plan] :
+       {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp")}) {
     if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
   }
   const auto replicas = reader.count("dp_replicate_size", 1), shards = reader.count("dp_shard_size", 1);
@@ -257,8 +287,12 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "axolotl") return 100;
   if (source.arguments || source.keys.find("base_model") == nullptr) return 0;
-  return count_keys(source.keys, "sequence_len micro_batch_size sample_packing adapter load_in_8bit load_in_4bit val_set_size datasets "
-                                 "dataset_prepared_path gradient_accumulation_steps lora_r") >= 2 ? 90 : 0;
+  return count_keys(
+             source.keys,
+             "sequence_len micro_batch_size sample_packing adapter load_in_8bit load_in_4bit val_set_size datasets "
+             "dataset_prepared_path gradient_accumulation_steps lora_r") >= 2
+             ? 90
+             : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
@@ -278,7 +312,8 @@ void read(const JobSource& source, Draft& draft) {
   const std::string compile = to_lower(reader.text("torch_compile").value_or("false"));
   draft.set("compile", Value::of(compile == "true"));
   read_loss(reader, draft);
-  if (reader.flag("layer_offloading")) draft.warnings.push_back("layer_offloading is not billed: frozen layers are billed on the card");
+  if (reader.flag("layer_offloading"))
+    draft.warnings.push_back("layer_offloading is not billed: frozen layers are billed on the card");
   read_engine(reader, source, draft);
   draft.add_records(reader);
 }

@@ -16,37 +16,50 @@ namespace {
 namespace fs = std::filesystem;
 
 // Programs that start the one after them.
-constexpr std::array<std::string_view, 10> kWrappers{"nohup", "time", "exec", "env", "sudo", "eval", "srun", "do", "then", "else"};
+constexpr std::array<std::string_view, 10> kWrappers{"nohup", "time", "exec", "env",  "sudo",
+                                                     "eval",  "srun", "do",   "then", "else"};
 // Options of launchers that stand alone; all others take a value.
 constexpr std::string_view kAlone =
-    "standalone use_env run_path no_python multi_gpu use_deepspeed use_fsdp debug same_network no_local_rank no_ssh force_multi m module "
+    "standalone use_env run_path no_python multi_gpu use_deepspeed use_fsdp debug same_network no_local_rank no_ssh "
+    "force_multi m module "
     "enable_each_rank_log bind_cores_to_rank mixed_precision_ use_megatron_lm cpu quiet";
 // Programs with commands of their own, and the commands that train.
 struct Tool {
   std::string_view name, commands;
 };
-constexpr Tool kTools[] = {{"swift", "sft pt rlhf"},
-                           {"megatron", "sft pt rlhf"},
-                           {"llamafactory-cli", "train"},
-                           {"axolotl", "train"},
-                           {"tune", "run"},
-                           {"trl", "sft dpo orpo kto reward grpo rloo cpo"},
-                           {"litgpt", "finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"},
-                           {"unsloth", "train"}};
+constexpr Tool kTools[] = {
+    {"swift", "sft pt rlhf"},
+    {"megatron", "sft pt rlhf"},
+    {"llamafactory-cli", "train"},
+    {"axolotl", "train"},
+    {"tune", "run"},
+    {"trl", "sft dpo orpo kto reward grpo rloo cpo"},
+    {"litgpt", "finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"},
+    {"unsloth", "train"}};
 // Modules and scripts that are such a program by another name.
 struct Alias {
   std::string_view script, tool, command;
 };
-constexpr Alias kAliases[] = {{"axolotl.cli.train", "axolotl", "train"},       {"axolotl.cli", "axolotl", "train"},
-                              {"llamafactory.cli", "llamafactory-cli", "train"}, {"src/train.py", "llamafactory-cli", "train"},
-                              {"src/train_bash.py", "llamafactory-cli", "train"}, {"llm_sft.py", "swift", "sft"},
-                              {"swift.cli.sft", "swift", "sft"},               {"swift/cli/sft.py", "swift", "sft"},
-                              {"swift/cli/pt.py", "swift", "pt"},              {"swift/cli/rlhf.py", "swift", "rlhf"},
-                              {"swift/cli/_megatron/sft.py", "megatron", "sft"}, {"trl/scripts/sft.py", "trl", "sft"},
-                              {"trl/scripts/dpo.py", "trl", "dpo"},            {"scripts/run_sft.py", "trl", "sft"},
-                              {"scripts/run_dpo.py", "trl", "dpo"},            {"scripts/run_orpo.py", "trl", "orpo"},
-                              {"src/open_r1/sft.py", "trl", "sft"},            {"src/open_r1/grpo.py", "trl", "grpo"},
-                              {"examples/scripts/sft.py", "trl", "sft"},       {"examples/scripts/dpo.py", "trl", "dpo"}};
+constexpr Alias kAliases[] = {{"axolotl.cli.train", "axolotl", "train"},
+                              {"axolotl.cli", "axolotl", "train"},
+                              {"llamafactory.cli", "llamafactory-cli", "train"},
+                              {"src/train.py", "llamafactory-cli", "train"},
+                              {"src/train_bash.py", "llamafactory-cli", "train"},
+                              {"llm_sft.py", "swift", "sft"},
+                              {"swift.cli.sft", "swift", "sft"},
+                              {"swift/cli/sft.py", "swift", "sft"},
+                              {"swift/cli/pt.py", "swift", "pt"},
+                              {"swift/cli/rlhf.py", "swift", "rlhf"},
+                              {"swift/cli/_megatron/sft.py", "megatron", "sft"},
+                              {"trl/scripts/sft.py", "trl", "sft"},
+                              {"trl/scripts/dpo.py", "trl", "dpo"},
+                              {"scripts/run_sft.py", "trl", "sft"},
+                              {"scripts/run_dpo.py", "trl", "dpo"},
+                              {"scripts/run_orpo.py", "trl", "orpo"},
+                              {"src/open_r1/sft.py", "trl", "sft"},
+                              {"src/open_r1/grpo.py", "trl", "grpo"},
+                              {"examples/scripts/sft.py", "trl", "sft"},
+                              {"examples/scripts/dpo.py", "trl", "dpo"}};
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -60,9 +73,7 @@ bool holds(std::string_view words, std::string_view word) {
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
-bool is_option(const std::string& word) {
-  return word.size() > 2 && word[0] == '-' && word[1] == '-';
-}
+bool is_option(const std::string& word) { return word.size() > 2 && word[0] == '-' && word[1] == '-'; }
 
 void set_dotted(Value& map, const std::string& key, Value value) {
   const std::size_t dot = key.find('.');
@@ -100,7 +111,8 @@ class CommandParser {
     while (!done()) {
       const bool wrapper = std::find(kWrappers.begin(), kWrappers.end(), word()) != kWrappers.end();
       const std::size_t equals = word().find('=');
-      const bool assignment = equals != std::string::npos && equals > 0 && !is_option(word()) && word().find('/') > equals;
+      const bool assignment =
+          equals != std::string::npos && equals > 0 && !is_option(word()) && word().find('/') > equals;
       if (assignment) source_.launch.environment[word().substr(0, equals)] = word().substr(equals + 1);
       if (!wrapper && !assignment && !(wrapped_ && word().starts_with("-"))) return;
       wrapped_ = wrapped_ || wrapper;
@@ -147,7 +159,8 @@ class CommandParser {
     const std::optional<std::int64_t> local = count_of(options, "nproc_per_node");
     const std::optional<std::int64_t> nodes = nodes_of(options);
     source_.launch.nodes = nodes;
-    if (local && *local < 1'000'000 && nodes.value_or(1) < 1'000'000) source_.launch.processes = *local * nodes.value_or(1);
+    if (local && *local < 1'000'000 && nodes.value_or(1) < 1'000'000)
+      source_.launch.processes = *local * nodes.value_or(1);
   }
 
   static std::optional<std::int64_t> nodes_of(const Value& options) {
@@ -182,7 +195,9 @@ class CommandParser {
 
   void count_visible_cards() {
     const auto found = source_.launch.environment.find("CUDA_VISIBLE_DEVICES");
-    if (found == source_.launch.environment.end() || found->second.empty() || found->second.find('$') != std::string::npos) return;
+    if (found == source_.launch.environment.end() || found->second.empty() ||
+        found->second.find('$') != std::string::npos)
+      return;
     source_.launch.processes = std::count(found->second.begin(), found->second.end(), ',') + 1;
   }
 
@@ -214,8 +229,9 @@ class CommandParser {
       if (key.starts_with("use_") || key == "multi_gpu") continue;
       if (key.starts_with("fsdp_")) {
         fsdp.set(key, value);
-      } else if (key == "deepspeed_config_file" || key == "zero_stage" || key.starts_with("offload_") || key.starts_with("zero3_") ||
-                 key == "gradient_clipping" || key == "deepspeed_hostfile" || key == "deepspeed_multinode_launcher") {
+      } else if (key == "deepspeed_config_file" || key == "zero_stage" || key.starts_with("offload_") ||
+                 key.starts_with("zero3_") || key == "gradient_clipping" || key == "deepspeed_hostfile" ||
+                 key == "deepspeed_multinode_launcher") {
         deepspeed.set(key, value);
       } else {
         accelerate_.set(key, value);
@@ -263,7 +279,8 @@ class CommandParser {
   Value launcher_options() {
     Value options = Value::make_map();
     while (!done() && word().starts_with("-") && word() != "-m") {
-      std::string name = word().substr(word().find_first_not_of('-') == std::string::npos ? 0 : word().find_first_not_of('-'));
+      std::string name =
+          word().substr(word().find_first_not_of('-') == std::string::npos ? 0 : word().find_first_not_of('-'));
       ++at_;
       const std::size_t equals = name.find('=');
       if (equals != std::string::npos) {
@@ -287,7 +304,8 @@ class CommandParser {
         read_flag(current, flags);
       } else if (current.size() > 1 && current[0] == '-' && !is_digit(current[1])) {
         read_flag("-" + current, flags);
-      } else if (current.find('=') != std::string::npos && !source_.launch.program.empty() && !current.starts_with('-')) {
+      } else if (current.find('=') != std::string::npos && !source_.launch.program.empty() &&
+                 !current.starts_with('-')) {
         flags.set(current.substr(0, current.find('=')), flag_value(current.substr(current.find('=') + 1)));
       } else if (current.ends_with(".yaml") || current.ends_with(".yml") || current.ends_with(".json")) {
         read_main_file(current, "");
@@ -311,9 +329,11 @@ class CommandParser {
   void read_flag(const std::string& current, Value& flags) {
     std::string name = current.substr(2);
     const std::size_t equals = name.find('=');
-    if (equals != std::string::npos) return flags.set(underscored(name.substr(0, equals)), flag_value(name.substr(equals + 1)));
+    if (equals != std::string::npos)
+      return flags.set(underscored(name.substr(0, equals)), flag_value(name.substr(equals + 1)));
     std::vector<Value> values;
-    while (!done() && !is_option(word()) && !(word().size() > 1 && word()[0] == '-' && !is_digit(word()[1]) && word()[1] != '.')) {
+    while (!done() && !is_option(word()) &&
+           !(word().size() > 1 && word()[0] == '-' && !is_digit(word()[1]) && word()[1] != '.')) {
       values.push_back(flag_value(words_[at_++]));
     }
     const std::string key = underscored(name);

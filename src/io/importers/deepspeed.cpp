@@ -52,13 +52,17 @@ constexpr KeyRow kRows[] = {
     {"optimizer.type", "", "optimizer, made by DeepSpeed"},
     {"tensor_parallel.autotp_size", "", "tensor parallel degree"},
     {"sequence_parallel_size", "", "Ulysses degree"},
-    {"activation_checkpointing", "", "only for code that calls DeepSpeed's checkpoint function: Hugging Face models do not"},
+    {"activation_checkpointing", "",
+     "only for code that calls DeepSpeed's checkpoint function: Hugging Face models do not"},
 };
 
 constexpr std::string_view kHarmless =
-    "optimizer.params* optimizer.legacy_fusion scheduler* fp16.loss_scale fp16.initial_scale_power fp16.loss_scale_window "
-    "fp16.hysteresis fp16.min_loss_scale fp16.auto_cast fp16.consecutive_hysteresis fp16.opt_level bf16.immediate_grad_update "
-    "bf16.check_grad_overflow bfloat16.immediate_grad_update bf16.loss_scale bf16.initial_scale_power bf16.loss_scale_window "
+    "optimizer.params* optimizer.legacy_fusion scheduler* fp16.loss_scale fp16.initial_scale_power "
+    "fp16.loss_scale_window "
+    "fp16.hysteresis fp16.min_loss_scale fp16.auto_cast fp16.consecutive_hysteresis fp16.opt_level "
+    "bf16.immediate_grad_update "
+    "bf16.check_grad_overflow bfloat16.immediate_grad_update bf16.loss_scale bf16.initial_scale_power "
+    "bf16.loss_scale_window "
     "bf16.hysteresis bf16.min_loss_scale bf16.auto_cast amp.opt_level fp16.fp16_opt_level "
     "zero_optimization.allgather_partitions zero_optimization.round_robin_gradients "
     "zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.stage3_gather_16bit_weights_on_model_save "
@@ -74,13 +78,17 @@ constexpr std::string_view kHarmless =
     "zero_optimization.offload_optimizer.buffer_size zero_optimization.offload_optimizer.ratio "
     "zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.cpuadam_cores_perc "
     "zero_optimization.offload_param.buffer_count zero_optimization.offload_param.buffer_size "
-    "zero_optimization.offload_param.nvme_path zero_optimization.offload_param.max_in_cpu zero_optimization.log_trace_cache_warnings "
-    "aio* wall_clock_breakdown steps_per_print prescale_gradients gradient_predivide_factor zero_allow_untested_optimizer "
-    "zero_force_ds_cpu_optimizer communication_data_type seq_parallel_communication_data_type dump_state disable_allgather "
+    "zero_optimization.offload_param.nvme_path zero_optimization.offload_param.max_in_cpu "
+    "zero_optimization.log_trace_cache_warnings "
+    "aio* wall_clock_breakdown steps_per_print prescale_gradients gradient_predivide_factor "
+    "zero_allow_untested_optimizer "
+    "zero_force_ds_cpu_optimizer communication_data_type seq_parallel_communication_data_type dump_state "
+    "disable_allgather "
     "flops_profiler* tensorboard* wandb* csv_monitor* comms_logger* autotuning* elasticity* data_efficiency* "
     "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
     "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
-    "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
+    "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown "
+    "activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
 
 // Sizes that the plan keeps under DeepSpeed's own names.
 constexpr std::array<std::string_view, 10> kCopied{"reduce_bucket_size",
@@ -117,7 +125,8 @@ void copy_sizes(KeyReader& reader, std::int64_t stage, Draft& draft) {
     const std::string plan_key = "sharding." + std::string(name);
     if (is_auto(value)) {
       draft.set(plan_key, Value::of("auto"));
-    } else if (value != nullptr && (name == "overlap_comm" || name.starts_with("contiguous") || name == "reduce_scatter")) {
+    } else if (value != nullptr &&
+               (name == "overlap_comm" || name.starts_with("contiguous") || name == "reduce_scatter")) {
       draft.set(plan_key, Value::of(reader.flag(key)));
     } else if (value != nullptr) {
       draft.set(plan_key, reader.count(key));
@@ -186,8 +195,11 @@ int claim(const JobSource& source) {
   if (source.arguments) return 0;
   if (source.keys.find("zero_optimization") != nullptr) return 100;
   if (source.keys.find("architectures") != nullptr) return 0;  // a model's config may say bf16 and fp16 too
-  return count_keys(source.keys, "train_micro_batch_size_per_gpu train_batch_size bf16 fp16 zero_allow_untested_optimizer "
-                                 "autotuning activation_checkpointing wall_clock_breakdown steps_per_print") >= 2 ? 70 : 0;
+  return count_keys(source.keys,
+                    "train_micro_batch_size_per_gpu train_batch_size bf16 fp16 zero_allow_untested_optimizer "
+                    "autotuning activation_checkpointing wall_clock_breakdown steps_per_print") >= 2
+             ? 70
+             : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
@@ -226,19 +238,19 @@ void read_deepspeed_part(const Value& config, const std::string& file, const Dee
 
 void read_deepspeed_argument(const Value& argument, const std::string& key, const DeepSpeedFill& fill, Draft& draft) {
   if (argument.is_map()) return read_deepspeed_part(argument, draft.file, fill, draft);
-  if (!argument.is_string()) return draft.problems.add({draft.file, key, "needs a path or a map, not " + value_text(argument), ""});
+  if (!argument.is_string())
+    return draft.problems.add({draft.file, key, "needs a path or a map, not " + value_text(argument), ""});
   const std::string& text = argument.as_string();
   if (text.starts_with("{")) return read_deepspeed_part(parse_json(text, draft.file), draft.file, fill, draft);
   if (const std::optional<ShippedDeepSpeed> shipped = shipped_deepspeed(text, draft.folder)) {
-    draft.assume("deepspeed " + text + " is not here: the file of that name that " + shipped->owner + " ships is taken");
+    draft.assume("deepspeed " + text + " is not here: the file of that name that " + shipped->owner +
+                 " ships is taken");
     return read_deepspeed_part(shipped->config, last_name(text), fill, draft);
   }
   const std::optional<Value> part = read_part(text, draft, key);
   if (part) read_deepspeed_part(*part, last_name(text), fill, draft);
 }
 
-Importer deepspeed_importer() {
-  return {"deepspeed", "DeepSpeed's JSON", "deepspeedai/DeepSpeed 0.19.6", claim, read};
-}
+Importer deepspeed_importer() { return {"deepspeed", "DeepSpeed's JSON", "deepspeedai/DeepSpeed 0.19.6", claim, read}; }
 
 }  // namespace membill::io

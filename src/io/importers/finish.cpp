@@ -16,14 +16,23 @@ struct StoredEnding {
   std::string_view ending, quantization;
 };
 constexpr StoredEnding kStoredEndings[] = {
-    {"-unsloth-bnb-4bit", "bnb-4bit"}, {"-bnb-4bit", "bnb-4bit"},   {"-gptq-int4", "gptq"},    {"-gptq-int8", "gptq-int8"},
-    {"-gptq", "gptq"},                 {"-awq", "awq"},             {"-int4", "gptq"},         {"-int8", "gptq-int8"},
-    {"-awq-int4", "awq"},              {"-aqlm-2bit-1x16", "aqlm"}, {"-bf16", ""},             {"-mxfp4", "mxfp4"},
+    {"-unsloth-bnb-4bit", "bnb-4bit"},
+    {"-bnb-4bit", "bnb-4bit"},
+    {"-gptq-int4", "gptq"},
+    {"-gptq-int8", "gptq-int8"},
+    {"-gptq", "gptq"},
+    {"-awq", "awq"},
+    {"-int4", "gptq"},
+    {"-int8", "gptq-int8"},
+    {"-awq-int4", "awq"},
+    {"-aqlm-2bit-1x16", "aqlm"},
+    {"-bf16", ""},
+    {"-mxfp4", "mxfp4"},
 };
 // Endings of fine-tuned versions, whose shapes are those of the base.
-constexpr std::string_view kTunedEndings[] = {
-    "-instruct", "-chat-hf", "-chat",   "-it",    "-base",     "-hf",       "-pt",   "-v0.1", "-v0.2",
-    "-v0.3",     "-2407",    "-2501",   "-2507",  "-thinking", "-deduped",  "-fp16", "-bf16", "-dequantized"};
+constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf",  "-chat",    "-it",   "-base", "-hf",
+                                              "-pt",       "-v0.1",     "-v0.2",    "-v0.3", "-2407", "-2501",
+                                              "-2507",     "-thinking", "-deduped", "-fp16", "-bf16", "-dequantized"};
 // What a base's name may end with where a mirror's does not.
 constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
 // Words inside of a name that change the training, not the shapes.
@@ -42,7 +51,8 @@ std::string preset_of(const std::string& name, const std::vector<ModelPreset>& p
   const std::string lower = to_lower(name);
   for (const ModelPreset& preset : presets) {
     const std::string hub = to_lower(preset.hub_id);
-    if (lower == to_lower(preset.short_name) || lower == hub || lower == hub.substr(hub.find('/') + 1)) return preset.short_name;
+    if (lower == to_lower(preset.short_name) || lower == hub || lower == hub.substr(hub.find('/') + 1))
+      return preset.short_name;
   }
   return found;
 }
@@ -202,7 +212,8 @@ JobFile finish_draft(Draft& draft) {
   settle_load_dtype(model, draft);
   settle_engine(draft);
   settle_precision(draft);
-  if (plan_text(draft, "attention") == "flash") draft.set("attention_mask", Value::of(false));  // padding is taken out before it
+  if (plan_text(draft, "attention") == "flash")
+    draft.set("attention_mask", Value::of(false));  // padding is taken out before it
   if (model.known && !draft.context.model && draft.model && to_lower(model.argument) != to_lower(*draft.model) &&
       !is_there(model.argument)) {
     draft.assume("model " + membill::quoted(*draft.model) + " has the shapes of the preset " + model.argument);

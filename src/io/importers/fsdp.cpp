@@ -28,9 +28,11 @@ constexpr KeyRow kRows[] = {
     {"mixed_precision_policy", "", "dtype of gathered weights and reduced gradients"},
 };
 constexpr std::string_view kHarmless =
-    "cpu_ram_efficient_loading sync_module_states state_dict_type final_state_dict_type ignored_modules xla xla_fsdp_v2 "
+    "cpu_ram_efficient_loading sync_module_states state_dict_type final_state_dict_type ignored_modules xla "
+    "xla_fsdp_v2 "
     "xla_fsdp_settings xla_fsdp_grad_ckpt cpu_ram_efficient_loading_ transformer_auto_wrap_policy";
-constexpr std::string_view kSource = "huggingface/accelerate utils/dataclasses.py, huggingface/transformers training_args.py";
+constexpr std::string_view kSource =
+    "huggingface/accelerate utils/dataclasses.py, huggingface/transformers training_args.py";
 
 // The rows and words again with "fsdp_" before each key.
 struct BothSpellings {
@@ -52,13 +54,14 @@ KeyTable table() {
   return {both.rows, both.harmless, kSource};
 }
 
-constexpr std::array<std::string_view, 6> kNumbered{"", "full_shard", "shard_grad_op", "no_shard", "hybrid_shard",
-                                                    "hybrid_shard"};
+constexpr std::array<std::string_view, 6> kNumbered{"",         "full_shard",   "shard_grad_op",
+                                                    "no_shard", "hybrid_shard", "hybrid_shard"};
 
 // The strategy as the plan spells it; empty with a problem when it is none.
 std::string strategy_word(const std::string& text, KeyReader& reader, std::string_view key) {
   const std::string word = to_lower(text);
-  if (word.size() == 1 && word[0] >= '1' && word[0] <= '5') return std::string(kNumbered[static_cast<std::size_t>(word[0] - '0')]);
+  if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
+    return std::string(kNumbered[static_cast<std::size_t>(word[0] - '0')]);
   for (const char* known : {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard"}) {
     if (word == known) return word;
   }
@@ -99,9 +102,10 @@ void read_prefetch(KeyReader& reader, Draft& draft) {
 
 int claim(const JobSource& source) {
   if (source.arguments) return 0;
-  const int keys = count_keys(source.keys, "transformer_layer_cls_to_wrap fsdp_transformer_layer_cls_to_wrap fsdp_sharding_strategy "
-                                           "fsdp_auto_wrap_policy cpu_ram_efficient_loading fsdp_offload_params backward_prefetch "
-                                           "fsdp_backward_prefetch min_num_params fsdp_min_num_params use_orig_params");
+  const int keys = count_keys(source.keys,
+                              "transformer_layer_cls_to_wrap fsdp_transformer_layer_cls_to_wrap fsdp_sharding_strategy "
+                              "fsdp_auto_wrap_policy cpu_ram_efficient_loading fsdp_offload_params backward_prefetch "
+                              "fsdp_backward_prefetch min_num_params fsdp_min_num_params use_orig_params");
   return keys > 0 && static_cast<std::size_t>(keys) * 3 >= source.keys.entries().size() ? 60 : 0;
 }
 
@@ -134,7 +138,8 @@ void read_fsdp_part(const Value& options, const std::string& file, const FsdpSur
     draft.set("checkpointing", Value::of("full"));
     draft.set("checkpointing.reentrant", Value::of(false));
   }
-  if (const std::string policy = dtype_word(reader.text("mixed_precision_policy").value_or("")); policy == "bf16" || policy == "fp16") {
+  if (const std::string policy = dtype_word(reader.text("mixed_precision_policy").value_or(""));
+      policy == "bf16" || policy == "fp16") {
     (policy == "bf16" ? draft.bf16 : draft.fp16) = true;
   }
   for (const char* key : {"sharding.param_dtype", "sharding.reduce_dtype"}) {
@@ -157,7 +162,8 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     if (name.find("shard") != std::string::npos) around.strategy = name.starts_with("hybrid") ? "hybrid_shard" : name;
   }
   const Value* config = reader.given("fsdp_config");
-  const bool wraps = reader.is_given("fsdp_transformer_layer_cls_to_wrap") || reader.count("fsdp_min_num_params").value_or(0) > 0;
+  const bool wraps =
+      reader.is_given("fsdp_transformer_layer_cls_to_wrap") || reader.count("fsdp_min_num_params").value_or(0) > 0;
   if (!on) return;
   around.wrap = around.wrap || wraps;
   draft.fsdp_upcasts = true;
@@ -167,7 +173,8 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     around.prefix = "fsdp_config.";
   } else if (config != nullptr && config->is_string()) {
     const std::string& text = config->as_string();
-    const std::optional<Value> part = text.starts_with("{") ? parse_json(text, draft.file) : read_part(text, draft, "fsdp_config");
+    const std::optional<Value> part =
+        text.starts_with("{") ? parse_json(text, draft.file) : read_part(text, draft, "fsdp_config");
     if (part) options = *part;
   }
   read_fsdp_part(options, draft.file, around, draft);

@@ -9,11 +9,11 @@ namespace membill::io {
 
 // What is said outside of the options' own map.
 struct FsdpSurroundings {
-  std::string strategy;     // "full_shard" ...; empty: the map says it, or full shard
+  std::string strategy;  // "full_shard" ...; empty: the map says it, or full shard
   bool offload = false;
-  bool wrap = true;         // layers are units unless the map says otherwise; Hugging Face's fsdp needs "auto_wrap" for it
-  std::int64_t version = 1; // where the map has none
-  std::string prefix;       // of keys in records: "fsdp_config."
+  bool wrap = true;  // layers are units unless the map says otherwise; Hugging Face's fsdp needs "auto_wrap" for it
+  std::int64_t version = 1;  // where the map has none
+  std::string prefix;        // of keys in records: "fsdp_config."
 };
 
 // Reads the options into the draft. Keys may carry the prefix "fsdp_".

@@ -74,12 +74,18 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "train_file validation_file data_path data_dir dataset dataset_name dataset_config_name template template_name tokenize_num_workers "
-    "preprocessing_num_workers overwrite_cache streaming cache_dir config_name tokenizer_name use_fast_tokenizer model_revision "
-    "use_auth_token trust_remote_code low_cpu_mem_usage lazy_preprocess epochs num_epochs lr weight_decay log_* save_model "
-    "image_folder version vision_tower mm_* tune_mm_mlp_adapter pretrain_mm_mlp_adapter image_aspect_ratio group_by_modality_length "
-    "train_on_source mmlu_* do_mmlu_eval dataset_format max_new_tokens source_* eval_dataset_size train_file_path conversation_* "
-    "eval_data_path validation_split_percentage train_dir pretrain_train_split add_eos_token wandb_* prompt_template_name train_on_inputs "
+    "train_file validation_file data_path data_dir dataset dataset_name dataset_config_name template template_name "
+    "tokenize_num_workers "
+    "preprocessing_num_workers overwrite_cache streaming cache_dir config_name tokenizer_name use_fast_tokenizer "
+    "model_revision "
+    "use_auth_token trust_remote_code low_cpu_mem_usage lazy_preprocess epochs num_epochs lr weight_decay log_* "
+    "save_model "
+    "image_folder version vision_tower mm_* tune_mm_mlp_adapter pretrain_mm_mlp_adapter image_aspect_ratio "
+    "group_by_modality_length "
+    "train_on_source mmlu_* do_mmlu_eval dataset_format max_new_tokens source_* eval_dataset_size train_file_path "
+    "conversation_* "
+    "eval_data_path validation_split_percentage train_dir pretrain_train_split add_eos_token wandb_* "
+    "prompt_template_name train_on_inputs "
     "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing ";
 
 constexpr std::string_view kSource = "public scripts on transformers' Trainer";
@@ -120,7 +126,8 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
   draft.load_dtype = !adapters ? "fp32" : draft.fp16 ? "fp16" : "bf16";
   if (draft.quantized || plan_text(draft, "engine") == "deepspeed" || draft.own_precision) return;
   draft.assume(adapters ? "the script is taken to load the frozen base in " + draft.load_dtype
-                        : "the script is taken to load the weights in fp32, as from_pretrained of Transformers 4 does; --weights bf16 "
+                        : "the script is taken to load the weights in fp32, as from_pretrained of Transformers 4 does; "
+                          "--weights bf16 "
                           "--precision amp-bf16 otherwise");
 }
 
@@ -135,7 +142,8 @@ void read_stage(KeyReader& reader, Draft& draft) {
 
 void read_lengths(KeyReader& reader, Draft& draft) {
   const std::optional<std::int64_t> whole = reader.count("max_seq_length", 1);
-  const std::optional<std::int64_t> source = reader.count("max_source_length", 1), target = reader.count("max_target_length", 1);
+  const std::optional<std::int64_t> source = reader.count("max_source_length", 1),
+                                    target = reader.count("max_target_length", 1);
   if (whole) {
     draft.set("seq", whole);
   } else if ((source || target) && source.value_or(0) < (1LL << 40) && target.value_or(0) < (1LL << 40)) {
@@ -149,9 +157,10 @@ void read_lengths(KeyReader& reader, Draft& draft) {
 }
 
 int claim(const JobSource& source) {
-  const int own = count_keys(source.keys, "per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps "
-                                          "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
-                                          "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
+  const int own = count_keys(source.keys,
+                             "per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps "
+                             "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
+                             "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
   if (own >= 3) return 35;
   const bool model = count_keys(source.keys, "model_name_or_path model_name model base_model model_path") > 0;
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
@@ -167,7 +176,8 @@ void read(const JobSource& source, Draft& draft) {
   read_lengths(reader, draft);
   const Value* flash = reader.given("use_flash_attn");
   const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));
-  set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"), "attn_implementation", draft);
+  set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"),
+                "attn_implementation", draft);
   read_sharding_arguments(reader, source.launch, draft);
   read_load_dtype(reader, draft);
   draft.add_records(reader);

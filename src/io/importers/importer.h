@@ -22,27 +22,27 @@ namespace membill::io {
 // What is said beside the job itself, on membill's own command line.
 struct ImportContext {
   DataDirs dirs;
-  std::optional<std::int64_t> gpus;    // --gpus
-  std::optional<std::string> model;    // MODEL, which goes before the model of the job
-  std::optional<std::string> format;   // --as
+  std::optional<std::int64_t> gpus;   // --gpus
+  std::optional<std::string> model;   // MODEL, which goes before the model of the job
+  std::optional<std::string> format;  // --as
 };
 
 // How a program is started.
 struct Launch {
-  std::vector<std::string> program;            // "swift" "sft"; "train.py"; empty for a file
-  std::optional<std::int64_t> processes;       // in all
+  std::vector<std::string> program;       // "swift" "sft"; "train.py"; empty for a file
+  std::optional<std::int64_t> processes;  // in all
   std::optional<std::int64_t> nodes;
-  bool distributed = false;                    // a launcher of processes starts it (torchrun, deepspeed, accelerate)
-  std::optional<Value> accelerate;             // accelerate's configuration, with the launcher's flags in it
-  std::string accelerate_file;                 // its name in problems and records
+  bool distributed = false;         // a launcher of processes starts it (torchrun, deepspeed, accelerate)
+  std::optional<Value> accelerate;  // accelerate's configuration, with the launcher's flags in it
+  std::string accelerate_file;      // its name in problems and records
   std::map<std::string, std::string, std::less<>> environment;
 };
 
 // One job as its framework spells it.
 struct JobSource {
   Value keys = Value::make_map();
-  std::string file;     // name in problems
-  std::string folder;   // where files that it names are looked for after the current one; "" for none
+  std::string file;        // name in problems
+  std::string folder;      // where files that it names are looked for after the current one; "" for none
   bool arguments = false;  // `keys` come from a command line
   Launch launch;
 };
@@ -64,17 +64,17 @@ struct Draft {
   Problems& problems;
   std::string file;
   std::string folder;
-  Value plan = Value::make_map();                 // flat: dotted keys
-  std::optional<std::string> model;               // as the framework spells it
-  std::string model_key = "model";                // its key, for problems
-  std::optional<Value> config;                    // the model itself, where the job describes it: a Hugging Face config
+  Value plan = Value::make_map();    // flat: dotted keys
+  std::optional<std::string> model;  // as the framework spells it
+  std::string model_key = "model";   // its key, for problems
+  std::optional<Value> config;       // the model itself, where the job describes it: a Hugging Face config
   std::optional<std::int64_t> processes, nodes;
   // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
   std::string load_dtype = "auto";
   bool bf16 = false, fp16 = false;
-  bool quantized = false;                         // the base's storage is in `plan` already
-  bool own_precision = false;                     // the importer has set weights and precision itself
-  bool fsdp_upcasts = false;                      // accelerate's FSDP: trainable shards are cast to fp32
+  bool quantized = false;      // the base's storage is in `plan` already
+  bool own_precision = false;  // the importer has set weights and precision itself
+  bool fsdp_upcasts = false;   // accelerate's FSDP: trainable shards are cast to fp32
   std::vector<KeyRecord> records;
   std::vector<std::string> assumptions;
   std::vector<std::string> warnings;
@@ -82,9 +82,9 @@ struct Draft {
 
 // A format.
 struct Importer {
-  std::string_view name;      // "llamafactory": what --as takes
-  std::string_view summary;   // one line
-  std::string_view source;    // where its keys are defined
+  std::string_view name;     // "llamafactory": what --as takes
+  std::string_view summary;  // one line
+  std::string_view source;   // where its keys are defined
   // How surely the job is of this format: 0 for not at all, 100 for a key or a program that no other format has.
   int (*claim)(const JobSource& source);
   void (*read)(const JobSource& source, Draft& draft);

@@ -19,9 +19,10 @@ constexpr std::string_view kOwn = "membill";
 constexpr std::string_view kScript = "script";
 
 std::vector<Importer> all_importers() {
-  return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(), torchtune_importer(),
-          litgpt_importer(),       trl_importer(),      hf_trainer_importer(), unsloth_importer(),       megatron_importer(),
-          deepspeed_importer(),    accelerate_importer(), fsdp_importer(),     peft_importer()};
+  return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(),
+          torchtune_importer(),    litgpt_importer(),   trl_importer(),       hf_trainer_importer(),
+          unsloth_importer(),      megatron_importer(), deepspeed_importer(), accelerate_importer(),
+          fsdp_importer(),         peft_importer()};
 }
 
 std::string names_of_all() {
@@ -34,16 +35,20 @@ std::string names_of_all() {
   std::vector<std::string_view> names{kOwn, kScript};
   for (const Importer& importer : importers()) names.push_back(importer.name);
   const std::string_view near = nearest_word(typed, names);
-  throw InputError(Problem{"", "--as", membill::quoted(typed) + " is no known format", near.empty() ? names_of_all() : std::string(near)});
+  throw InputError(Problem{"", "--as", membill::quoted(typed) + " is no known format",
+                           near.empty() ? names_of_all() : std::string(near)});
 }
 
 // Keys that membill's own job files have and frameworks' have not.
 bool is_own(const Value& tree) {
   if (!tree.is_map()) return true;
   const Value* hardware = tree.find("hardware");
-  const int own = count_keys(tree, "method seq batch accumulate checkpointing precision weights adapter sharding parallel engine "
-                                   "attention implementation evaluation loop kbit_prepare allocator");
-  return (hardware != nullptr && hardware->is_map()) || own >= 1 || tree.entries().empty() || tree.find("model") != nullptr;
+  const int own =
+      count_keys(tree,
+                 "method seq batch accumulate checkpointing precision weights adapter sharding parallel engine "
+                 "attention implementation evaluation loop kbit_prepare allocator");
+  return (hardware != nullptr && hardware->is_map()) || own >= 1 || tree.entries().empty() ||
+         tree.find("model") != nullptr;
 }
 
 bool is_model_config(const Value& tree) {
@@ -58,7 +63,8 @@ int best_claim(const JobSource& source) {
 }
 
 bool looks_like_script(std::string_view text, const std::string& file) {
-  if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") || file.ends_with(".sbatch"))
+  if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") ||
+      file.ends_with(".sbatch"))
     return true;
   return !file.ends_with(".yaml") && !file.ends_with(".yml") && !file.ends_with(".json") &&
          (text.find("torchrun") != std::string_view::npos || text.find("accelerate launch") != std::string_view::npos ||
@@ -67,8 +73,8 @@ bool looks_like_script(std::string_view text, const std::string& file) {
 }
 
 // The last command of the script that some importer claims.
-JobFile import_script(std::string_view text, const std::string& file, const std::string& folder, const ImportContext& context,
-                      Problems& problems) {
+JobFile import_script(std::string_view text, const std::string& file, const std::string& folder,
+                      const ImportContext& context, Problems& problems) {
   const std::vector<ShellCommand> commands = split_script(text);
   for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
     Problems found;
@@ -119,7 +125,8 @@ std::optional<Value> read_part(const std::string& path, const Draft& draft, cons
     for (int up = 0; up < 4 && !fs::exists(found, error); ++up, folder /= "..") found = (folder / path).string();
   }
   if (!fs::exists(found, error)) {
-    draft.problems.add({draft.file, key, membill::quoted(path) + " is no file here", "start membill where the job is started"});
+    draft.problems.add(
+        {draft.file, key, membill::quoted(path) + " is no file here", "start membill where the job is started"});
     return std::nullopt;
   }
   try {
@@ -172,9 +179,10 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   return job;
 }
 
-JobFile import_text(std::string_view text, const std::string& file, const std::string& folder, const ImportContext& context,
-                    Problems& problems) {
-  if (context.format && *context.format != kOwn && *context.format != kScript && find_importer(*context.format) == nullptr)
+JobFile import_text(std::string_view text, const std::string& file, const std::string& folder,
+                    const ImportContext& context, Problems& problems) {
+  if (context.format && *context.format != kOwn && *context.format != kScript &&
+      find_importer(*context.format) == nullptr)
     refuse_format(*context.format);
   const std::string_view checked = check_text(text, file);
   if (context.format == kScript || (!context.format && looks_like_script(checked, file)))
@@ -186,7 +194,9 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   if (tree.is_map()) source.keys = tree;
   const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
   if (own) return split_job(tree, file, folder, problems);
-  if (!tree.is_map()) throw InputError(Problem{file, "", "a job file is a map of keys, not " + std::string(Value::kind_name(tree.kind())), ""});
+  if (!tree.is_map())
+    throw InputError(
+        Problem{file, "", "a job file is a map of keys, not " + std::string(Value::kind_name(tree.kind())), ""});
   if (!context.format) check_facts(tree, file);
   return import_source(source, context, problems);
 }
@@ -200,7 +210,9 @@ JobFile import_job(const std::string& path, const ImportContext& context, Proble
 JobFile import_command(const std::vector<std::string>& words, const ImportContext& context, Problems& problems) {
   const std::string file = "command line";
   const std::optional<JobSource> source = parse_command(words, {}, file, "", problems);
-  if (!source) throw InputError(Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});
+  if (!source)
+    throw InputError(
+        Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});
   if (!problems.empty()) {
     JobFile job;
     job.file = file;

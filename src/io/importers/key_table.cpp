@@ -10,7 +10,7 @@
 namespace membill::io {
 namespace {
 
-constexpr double kLargestWhole = 9e15;  // below 2^53: a double holds it exactly
+constexpr double kLargestWhole = 9e15;      // below 2^53: a double holds it exactly
 constexpr std::size_t kMostGuesses = 1000;  // unknown keys for which a near one is looked for
 
 const Value* find_dotted(const Value& map, std::string_view key) {
@@ -50,9 +50,7 @@ bool says_nothing(const Value& value) {
   return value.is_null() || (value.is_string() && (value.as_string() == "None" || value.as_string().empty()));
 }
 
-bool is_variable(const Value& value) {
-  return value.is_string() && value.as_string().find('$') != std::string::npos;
-}
+bool is_variable(const Value& value) { return value.is_string() && value.as_string().find('$') != std::string::npos; }
 
 // Whether `list` (words with blanks between) holds `key`, or a "prefix*" that begins it.
 bool listed(std::string_view list, std::string_view key) {
@@ -155,7 +153,8 @@ void KeyReader::problem(std::string_view key, std::string message, std::string h
 
 void KeyReader::wrong(const std::string& key, const Value& value, const std::string& needed) {
   if (is_variable(value)) {
-    problems_.add({file_, prefix_ + key, "needs " + needed + ", but " + quoted(value.as_string()) + " is not set in the script",
+    problems_.add({file_, prefix_ + key,
+                   "needs " + needed + ", but " + quoted(value.as_string()) + " is not set in the script",
                    "set the variable before it"});
     return;
   }
@@ -207,7 +206,8 @@ std::vector<std::string> KeyReader::texts(std::string_view key) {
   std::vector<std::string> result;
   if (value.is_list()) {
     for (const Value& item : value.items()) {
-      if (!item.is_string() && !item.is_number()) return wrong(spelled, value, "a list of names"), std::vector<std::string>();
+      if (!item.is_string() && !item.is_number())
+        return wrong(spelled, value, "a list of names"), std::vector<std::string>();
       result.push_back(item.is_string() ? item.as_string() : value_text(item));
     }
     return result;

@@ -17,17 +17,18 @@ namespace membill::io {
 
 // One key that can matter to memory.
 struct KeyRow {
-  std::string_view key;            // dotted inside maps: "gradient_checkpointing_kwargs.use_reentrant"
-  std::string_view fallback;       // the framework's default as text ("8", "false"); empty: none
-  std::string_view meaning;        // what it says to the plan
-  std::string_view same_as = {};   // the key of which this is another spelling; its row says the rest
+  std::string_view key;           // dotted inside maps: "gradient_checkpointing_kwargs.use_reentrant"
+  std::string_view fallback;      // the framework's default as text ("8", "false"); empty: none
+  std::string_view meaning;       // what it says to the plan
+  std::string_view same_as = {};  // the key of which this is another spelling; its row says the rest
 };
 
 // The keys of one part of a framework's arguments.
 struct KeyTable {
   std::span<const KeyRow> rows;
-  std::string_view harmless;       // keys that cannot matter to memory, with blanks between; "prefix*" stands for all that begin so
-  std::string_view source;         // where names and defaults are defined
+  std::string_view
+      harmless;  // keys that cannot matter to memory, with blanks between; "prefix*" stands for all that begin so
+  std::string_view source;  // where names and defaults are defined
 };
 
 // What became of a key.
@@ -40,11 +41,12 @@ enum class KeyState : std::uint8_t {
 };
 
 struct KeyRecord {
-  std::string file;    // name of the file, or "command line"
+  std::string file;  // name of the file, or "command line"
   std::string key;
   KeyState state = KeyState::read;
-  std::string value;   // as text
-  std::string note;    // meaning; of a default its source; of an unknown key the nearest known one, empty when none is near
+  std::string value;  // as text
+  std::string
+      note;  // meaning; of a default its source; of an unknown key the nearest known one, empty when none is near
 };
 
 // One line: "train.yaml: cutoff_len: 4096 is read: tokens of a sequence".

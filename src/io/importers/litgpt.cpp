@@ -32,7 +32,8 @@ constexpr KeyRow kRows[] = {
     {"optimizer.class_path", "", "optimizer"},
 };
 constexpr std::string_view kHarmless =
-    "out_dir data* train* eval* logger_name seed access_token resume initial_checkpoint_dir tokenizer_dir model_config* ops* "
+    "out_dir data* train* eval* logger_name seed access_token resume initial_checkpoint_dir tokenizer_dir "
+    "model_config* ops* "
     "optimizer.init_args* log log.*";
 constexpr std::string_view kSource = "Lightning-AI/litgpt: litgpt/finetune/lora.py, full.py, litgpt/args.py";
 
@@ -50,12 +51,15 @@ void read_lora(KeyReader& reader, Draft& draft) {
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
   const bool query = reader.flag("lora_query"), key = reader.flag("lora_key"), value = reader.flag("lora_value");
-  const bool projection = reader.flag("lora_projection"), mlp = reader.flag("lora_mlp"), head = reader.flag("lora_head");
+  const bool projection = reader.flag("lora_projection"), mlp = reader.flag("lora_mlp"),
+             head = reader.flag("lora_head");
   if (query && key && value && projection && mlp) {
     lora.targets = {"all-linear"};
-  } else if (!(query && value && !key && !projection && !mlp)) {  // query and value alone are PEFT's default of most models
-    const std::pair<bool, const char*> names[] = {{query, "q_proj"}, {key, "k_proj"},      {value, "v_proj"}, {projection, "o_proj"},
-                                                  {mlp, "gate_proj"}, {mlp, "up_proj"}, {mlp, "down_proj"}};
+  } else if (!(query && value && !key && !projection &&
+               !mlp)) {  // query and value alone are PEFT's default of most models
+    const std::pair<bool, const char*> names[] = {{query, "q_proj"},      {key, "k_proj"},    {value, "v_proj"},
+                                                  {projection, "o_proj"}, {mlp, "gate_proj"}, {mlp, "up_proj"},
+                                                  {mlp, "down_proj"}};
     for (const auto& [on, name] : names) {
       if (on) lora.targets.emplace_back(name);
     }
@@ -71,7 +75,8 @@ void read_precision(KeyReader& reader, Draft& draft) {
   draft.own_precision = true;
   draft.load_dtype = mixed ? "fp32" : dtype_word(precision);
   if (draft.load_dtype.empty()) {
-    reader.problem("precision", "has the unknown value " + quoted(precision), "bf16-true, bf16-mixed, 16-true, 16-mixed or 32-true");
+    reader.problem("precision", "has the unknown value " + quoted(precision),
+                   "bf16-true, bf16-mixed, 16-true, 16-mixed or 32-true");
     draft.load_dtype = "bf16";
   }
   draft.set("weights", Value::of(draft.load_dtype));
@@ -80,9 +85,11 @@ void read_precision(KeyReader& reader, Draft& draft) {
   const std::string quantize = to_lower(reader.text("quantize").value_or(""));
   if (quantize.empty()) return;
   const std::string name = quantize.substr(quantize.find('.') == std::string::npos ? 0 : quantize.find('.') + 1);
-  if (name.starts_with("nf4") || name.starts_with("fp4")) return set_bits(4, name.substr(0, 3), name.ends_with("dq"), false, draft);
+  if (name.starts_with("nf4") || name.starts_with("fp4"))
+    return set_bits(4, name.substr(0, 3), name.ends_with("dq"), false, draft);
   if (name.starts_with("int8")) return set_bits(8, "", false, false, draft);
-  reader.problem("quantize", "has the unknown value " + quoted(quantize), "bnb.nf4, bnb.nf4-dq, bnb.fp4, bnb.int8-training");
+  reader.problem("quantize", "has the unknown value " + quoted(quantize),
+                 "bnb.nf4, bnb.nf4-dq, bnb.fp4, bnb.int8-training");
 }
 
 void read_batch(KeyReader& reader, Draft& draft) {
@@ -117,7 +124,10 @@ int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "litgpt") return 100;
   const bool dir = source.keys.find("checkpoint_dir") != nullptr || source.keys.find("model_name") != nullptr;
   const Value* train = source.keys.find("train");
-  return dir && train != nullptr && train->is_map() && count_keys(*train, "micro_batch_size global_batch_size lr_warmup_steps save_interval") > 0 ? 100 : 0;
+  return dir && train != nullptr && train->is_map() &&
+                 count_keys(*train, "micro_batch_size global_batch_size lr_warmup_steps save_interval") > 0
+             ? 100
+             : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
@@ -135,7 +145,7 @@ void read(const JobSource& source, Draft& draft) {
   read_batch(reader, draft);
   const Value* optimizer = reader.given("optimizer");
   std::string name = optimizer != nullptr && optimizer->is_map() ? reader.text("optimizer.class_path").value_or("AdamW")
-                                                                  : reader.text("optimizer").value_or("AdamW");
+                                                                 : reader.text("optimizer").value_or("AdamW");
   set_optimizer(name, draft);
   reader.use("eval.interval");
   draft.add_records(reader);

@@ -62,23 +62,38 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens new_special_tokens_config init_special_tokens "
-    "model_revision low_cpu_mem_usage rope_scaling shift_attn moe_aux_loss_coef upcast_layernorm train_from_scratch infer_backend "
-    "offload_folder use_kv_cache use_v1_kernels infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status trust_remote_code "
-    "quantization_device_map image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate export_* vllm_* sglang_* kt_* "
-    "compute_dtype device_map model_max_length block_diag_attn use_rslora loraplus_lr_ratio loraplus_lr_embedding pissa_* "
-    "create_new_adapter module_dropout oft_* pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight kto_rejected_weight "
-    "simpo_gamma ppo_* ref_model_adapters ref_model_quantization_bit reward_model* ld_alpha galore_target galore_scale galore_proj_type "
-    "apollo_target apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* use_megatron_bridge "
-    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss use_asft_loss asft_alpha use_eaft_loss eaft_alpha "
-    "freeze_vision_tower freeze_multi_modal_projector freeze_language_model compute_accuracy disable_shuffling early_stopping_steps "
-    "plot_loss include_effective_tokens_per_second template dataset eval_dataset dataset_dir media_dir train_on_prompt mask_history "
+    "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens new_special_tokens_config "
+    "init_special_tokens "
+    "model_revision low_cpu_mem_usage rope_scaling shift_attn moe_aux_loss_coef upcast_layernorm train_from_scratch "
+    "infer_backend "
+    "offload_folder use_kv_cache use_v1_kernels infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status "
+    "trust_remote_code "
+    "quantization_device_map image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate export_* vllm_* "
+    "sglang_* kt_* "
+    "compute_dtype device_map model_max_length block_diag_attn use_rslora loraplus_lr_ratio loraplus_lr_embedding "
+    "pissa_* "
+    "create_new_adapter module_dropout oft_* pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight "
+    "kto_rejected_weight "
+    "simpo_gamma ppo_* ref_model_adapters ref_model_quantization_bit reward_model* ld_alpha galore_target galore_scale "
+    "galore_proj_type "
+    "apollo_target apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* "
+    "use_megatron_bridge "
+    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss use_asft_loss asft_alpha use_eaft_loss "
+    "eaft_alpha "
+    "freeze_vision_tower freeze_multi_modal_projector freeze_language_model compute_accuracy disable_shuffling "
+    "early_stopping_steps "
+    "plot_loss include_effective_tokens_per_second template dataset eval_dataset dataset_dir media_dir train_on_prompt "
+    "mask_history "
     "streaming buffer_size mix_strategy interleave_probs overwrite_cache preprocessing_* max_samples eval_num_beams "
-    "ignore_pad_token_for_loss val_size eval_on_each_dataset tool_format default_system enable_thinking preserve_thinking tokenized_path "
-    "data_shared_file_system ray_* master_addr master_port enable_torch_profiler profiler_* profile_modules fp8_* predict_with_generate "
+    "ignore_pad_token_for_loss val_size eval_on_each_dataset tool_format default_system enable_thinking "
+    "preserve_thinking tokenized_path "
+    "data_shared_file_system ray_* master_addr master_port enable_torch_profiler profiler_* profile_modules fp8_* "
+    "predict_with_generate "
     "resources_per_worker placement_strategy num_workers tensor_model_parallel_size pipeline_model_parallel_size "
-    "expert_model_parallel_size bias_activation_fusion apply_rope_fusion use_distributed_optimizer overlap_* moe_* recompute_granularity "
-    "virtual_pipeline_model_parallel_size sequence_parallel variable_seq_lengths account_for_* dataloader_* use_megatron*";
+    "expert_model_parallel_size bias_activation_fusion apply_rope_fusion use_distributed_optimizer overlap_* moe_* "
+    "recompute_granularity "
+    "virtual_pipeline_model_parallel_size sequence_parallel variable_seq_lengths account_for_* dataloader_* "
+    "use_megatron*";
 
 constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams";
 
@@ -92,7 +107,9 @@ void read_stage(KeyReader& reader, Draft& draft) {
     if (loss != "orpo" && loss != "simpo") draft.set("stage_args.loss_type", Value::of(loss));
     draft.set("beta", Value::of(reader.real("pref_beta").value_or(0.1)));
   } else {
-    reader.problem("stage", stage + (stage == "ppo" ? " trains on what it generates, which is not billed" : " is no stage"), "pt, sft, rm, dpo or kto");
+    reader.problem("stage",
+                   stage + (stage == "ppo" ? " trains on what it generates, which is not billed" : " is no stage"),
+                   "pt, sft, rm, dpo or kto");
   }
 }
 
@@ -102,7 +119,8 @@ void read_base(KeyReader& reader, Draft& draft) {
   if (!bits) return;
   const std::string method = to_lower(reader.text("quantization_method").value_or("bnb"));
   if (method == "bnb" || method == "bitsandbytes") {
-    return set_bits(*bits, reader.text("quantization_type").value_or("nf4"), reader.flag("double_quantization"), false, draft);
+    return set_bits(*bits, reader.text("quantization_type").value_or("nf4"), reader.flag("double_quantization"), false,
+                    draft);
   }
   draft.quantized = true;
   draft.set("weights", Value::of(method + "-int" + std::to_string(*bits)));
@@ -146,7 +164,8 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
     if (!reader.flag("use_" + name)) continue;
     set_optimizer(name, draft);
     draft.set("optimizer_args.rank", Value::of(value_text(Value::of(reader.count(name + "_rank", 1).value_or(16)))));
-    draft.set("optimizer_args.update_proj_gap", Value::of(value_text(Value::of(reader.count(name + "_update_interval", 1).value_or(200)))));
+    draft.set("optimizer_args.update_proj_gap",
+              Value::of(value_text(Value::of(reader.count(name + "_update_interval", 1).value_or(200)))));
     if (reader.flag(name + "_layerwise")) draft.set("optimizer_in_backward", Value::of(true));
   }
   if (reader.flag("use_badam")) set_optimizer("badam", draft);
@@ -163,8 +182,10 @@ void read_code(KeyReader& reader, Draft& draft) {
   if (checkpoints && reader.flag("use_unsloth_gc")) draft.set("checkpointing.offload", Value::of(true));
   if (reader.flag("upcast_lmhead_output")) draft.set("loss", Value::of("upcast"));
   if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as 16-bit ones");
-  if (reader.flag("use_kt")) draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
-  if (reader.flag("use_mca")) draft.warnings.push_back("use_mca runs Megatron: its parallelism is not read, --set parallel.tp=... says it");
+  if (reader.flag("use_kt"))
+    draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
+  if (reader.flag("use_mca"))
+    draft.warnings.push_back("use_mca runs Megatron: its parallelism is not read, --set parallel.tp=... says it");
 }
 
 // Once the engine is known: trainable weights are cast to fp32, and FSDP2 does not checkpoint reentrantly.
@@ -182,14 +203,19 @@ void settle(KeyReader& reader, Draft& draft) {
     draft.load_dtype = "fp32";
   }
   const bool checkpoints = plan_text(draft, "checkpointing") == "full";
-  if (checkpoints) draft.set("checkpointing.reentrant", Value::of(engine != "fsdp2" && reader.flag("use_reentrant_gc")));
+  if (checkpoints)
+    draft.set("checkpointing.reentrant", Value::of(engine != "fsdp2" && reader.flag("use_reentrant_gc")));
 }
 
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "llamafactory-cli") return 100;
   const Value& keys = source.keys;
   if (keys.find("finetuning_type") != nullptr) return 90;
-  return count_keys(keys, "cutoff_len template stage quantization_bit lora_target val_size model_name_or_path dataset_dir") >= 3 ? 80 : 0;
+  return count_keys(keys,
+                    "cutoff_len template stage quantization_bit lora_target val_size model_name_or_path dataset_dir") >=
+                 3
+             ? 80
+             : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
@@ -203,7 +229,8 @@ void read(const JobSource& source, Draft& draft) {
   read_base(reader, draft);
   read_code(reader, draft);
   draft.set("seq", reader.count("cutoff_len", 1));
-  const bool packing = reader.maybe_flag("packing").value_or(plan_text(draft, "stage") == "pretrain") || reader.flag("neat_packing");
+  const bool packing =
+      reader.maybe_flag("packing").value_or(plan_text(draft, "stage") == "pretrain") || reader.flag("neat_packing");
   draft.set("packing", Value::of(packing));
   if (!packing) set_padded(draft);
   read_sharding_arguments(reader, source.launch, draft);

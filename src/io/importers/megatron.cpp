@@ -44,7 +44,8 @@ std::int64_t rows_of_vocabulary(KeyReader& reader, Draft& draft) {
   const std::string tokenizer = reader.text("tokenizer_type").value_or("");
   const bool llama = tokenizer.find("Llama") != std::string::npos || reader.flag("swiglu");
   const std::int64_t rows = llama ? 32000 : 50257;
-  draft.assume("the size of the vocabulary is not among the flags: " + std::to_string(rows) + ", " + (llama ? "llama's" : "GPT-2's"));
+  draft.assume("the size of the vocabulary is not among the flags: " + std::to_string(rows) + ", " +
+               (llama ? "llama's" : "GPT-2's"));
   return rows;
 }
 
@@ -70,16 +71,18 @@ Value llama_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, s
   const std::optional<std::int64_t> experts = reader.count("num_experts", 1);
   const bool biased = reader.flag("add_qkv_bias"), normed = reader.flag("qk_layernorm");
   const char* type = experts ? (normed ? "qwen3_moe" : "mixtral") : normed ? "qwen3" : biased ? "qwen2" : "llama";
-  Value config = Value::make_map({{"model_type", Value::of(type)},
-                                  {"hidden_size", Value::of(hidden)},
-                                  {"num_hidden_layers", Value::of(reader.count("num_layers", 1).value_or(1))},
-                                  {"num_attention_heads", Value::of(heads)},
-                                  {"num_key_value_heads", Value::of(grouped ? reader.count("num_query_groups", 1).value_or(1) : heads)},
-                                  {"intermediate_size", Value::of(width)},
-                                  {"vocab_size", Value::of(rows)}});
+  Value config = Value::make_map(
+      {{"model_type", Value::of(type)},
+       {"hidden_size", Value::of(hidden)},
+       {"num_hidden_layers", Value::of(reader.count("num_layers", 1).value_or(1))},
+       {"num_attention_heads", Value::of(heads)},
+       {"num_key_value_heads", Value::of(grouped ? reader.count("num_query_groups", 1).value_or(1) : heads)},
+       {"intermediate_size", Value::of(width)},
+       {"vocab_size", Value::of(rows)}});
   config.set("tie_word_embeddings", Value::of(!reader.flag("untie_embeddings_and_output_weights")));
   if (const auto head = reader.count("kv_channels", 1)) config.set("head_dim", Value::of(*head));
-  if (const auto positions = reader.count("max_position_embeddings", 1)) config.set("max_position_embeddings", Value::of(*positions));
+  if (const auto positions = reader.count("max_position_embeddings", 1))
+    config.set("max_position_embeddings", Value::of(*positions));
   if (!experts) return config;
   const std::int64_t expert = reader.count("moe_ffn_hidden_size", 1).value_or(width);
   config.set(normed ? "num_experts" : "num_local_experts", Value::of(*experts));
@@ -91,7 +94,8 @@ Value llama_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, s
 
 void read_model(KeyReader& reader, Draft& draft) {
   for (const char* key : {"num_layers", "hidden_size", "num_attention_heads"}) {
-    if (!reader.is_given(key)) return reader.problem(key, "is missing", "membill needs the model's sizes, or MODEL beside the job");
+    if (!reader.is_given(key))
+      return reader.problem(key, "is missing", "membill needs the model's sizes, or MODEL beside the job");
   }
   const std::int64_t hidden = reader.count("hidden_size", 1).value_or(1);
   const bool gated = reader.flag("swiglu");
@@ -101,14 +105,16 @@ void read_model(KeyReader& reader, Draft& draft) {
   const std::int64_t rows = rows_of_vocabulary(reader, draft);
   const bool rms = reader.text("normalization") == "RMSNorm";
   const bool rotary = reader.flag("use_rotary_position_embeddings") || reader.text("position_embedding_type") == "rope";
-  draft.config = gated || (rms && rotary) || reader.is_given("num_experts") ? llama_config(reader, hidden, width, rows, draft)
-                                                                           : gpt_config(reader, hidden, width, rows);
+  draft.config = gated || (rms && rotary) || reader.is_given("num_experts")
+                     ? llama_config(reader, hidden, width, rows, draft)
+                     : gpt_config(reader, hidden, width, rows);
   reader.use("disable_bias_linear");
 }
 
 int claim(const JobSource& source) {
-  const int own = count_keys(source.keys, "num_layers hidden_size num_attention_heads micro_batch_size global_batch_size "
-                                          "tensor_model_parallel_size pipeline_model_parallel_size seq_length");
+  const int own = count_keys(source.keys,
+                             "num_layers hidden_size num_attention_heads micro_batch_size global_batch_size "
+                             "tensor_model_parallel_size pipeline_model_parallel_size seq_length");
   return own >= 3 ? 85 : 0;
 }
 

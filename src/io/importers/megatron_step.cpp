@@ -49,16 +49,26 @@ constexpr KeyRow kRows[] = {
     {"mtp_num_layers", "", "next-token layers"},
 };
 constexpr std::string_view kHarmless =
-    "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model tokenizer_* split save load "
-    "save_* log_* eval_iters eval_interval train_iters train_samples lr* min_lr weight_decay adam_* init_method_std seed exit_* "
-    "distributed_* overlap_* tensorboard_* wandb_* no_* use_cpu_initialization use_mcore_models num_workers rotary_* norm_epsilon "
-    "attention_softmax_in_fp32 accumulate_allreduce_grads_in_fp32 loss_scale initial_loss_scale hysteresis min_loss_scale rampup_* "
-    "data_cache_path dataloader_type mock_data ckpt_* dist_* async_save moe_* reset_* finetune apply_* bias_* masked_softmax_fusion "
-    "gradient_accumulation_fusion manual_gc* profile* use_checkpoint_* auto_detect_* vocab_extra_ids timing_* empty_unused_memory_level "
-    "ddp_* tp_comm_* enable_* use_* DDP_impl attention_* squared_relu override_* start_weight_decay end_weight_decay weight_decay_* "
-    "checkpoint_* decoder_* encoder_* ffn_ export_* te_* model_* per_split_data_args_path clone_* cuda_graph* external_cuda_graph "
-    "delay_* create_attention_mask_in_dataloader q_lora_rank kv_lora_rank qk_* v_head_dim multi_latent_attention standalone_* "
-    "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* task epochs";
+    "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model "
+    "tokenizer_* split save load "
+    "save_* log_* eval_iters eval_interval train_iters train_samples lr* min_lr weight_decay adam_* init_method_std "
+    "seed exit_* "
+    "distributed_* overlap_* tensorboard_* wandb_* no_* use_cpu_initialization use_mcore_models num_workers rotary_* "
+    "norm_epsilon "
+    "attention_softmax_in_fp32 accumulate_allreduce_grads_in_fp32 loss_scale initial_loss_scale hysteresis "
+    "min_loss_scale rampup_* "
+    "data_cache_path dataloader_type mock_data ckpt_* dist_* async_save moe_* reset_* finetune apply_* bias_* "
+    "masked_softmax_fusion "
+    "gradient_accumulation_fusion manual_gc* profile* use_checkpoint_* auto_detect_* vocab_extra_ids timing_* "
+    "empty_unused_memory_level "
+    "ddp_* tp_comm_* enable_* use_* DDP_impl attention_* squared_relu override_* start_weight_decay end_weight_decay "
+    "weight_decay_* "
+    "checkpoint_* decoder_* encoder_* ffn_ export_* te_* model_* per_split_data_args_path clone_* cuda_graph* "
+    "external_cuda_graph "
+    "delay_* create_attention_mask_in_dataloader q_lora_rank kv_lora_rank qk_* v_head_dim multi_latent_attention "
+    "standalone_* "
+    "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* "
+    "task epochs";
 constexpr std::string_view kSource = "NVIDIA/Megatron-LM: megatron/training/arguments.py";
 
 std::int64_t degree(KeyReader& reader, const char* key) {
@@ -66,10 +76,15 @@ std::int64_t degree(KeyReader& reader, const char* key) {
 }
 
 void read_parallelism(KeyReader& reader, Draft& draft) {
-  const std::int64_t tp = degree(reader, "tensor_model_parallel_size"), pp = degree(reader, "pipeline_model_parallel_size");
+  const std::int64_t tp = degree(reader, "tensor_model_parallel_size"),
+                     pp = degree(reader, "pipeline_model_parallel_size");
   const std::int64_t cp = degree(reader, "context_parallel_size"), ep = degree(reader, "expert_model_parallel_size");
-  const std::pair<const char*, std::int64_t> degrees[] = {{"parallel.tp", tp}, {"parallel.pp", pp}, {"parallel.cp", cp}, {"parallel.ep", ep},
-                                                          {"parallel.expert_tp", degree(reader, "expert_tensor_parallel_size")}};
+  const std::pair<const char*, std::int64_t> degrees[] = {
+      {"parallel.tp", tp},
+      {"parallel.pp", pp},
+      {"parallel.cp", cp},
+      {"parallel.ep", ep},
+      {"parallel.expert_tp", degree(reader, "expert_tensor_parallel_size")}};
   for (const auto& [key, value] : degrees) draft.set(key, std::optional(value));
   draft.set("parallel.sp", Value::of(tp > 1 && reader.flag("sequence_parallel")));
   if (const auto stages = reader.count("num_virtual_stages_per_pipeline_rank", 1)) {
@@ -82,7 +97,8 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
   const std::int64_t replica = std::max<std::int64_t>(1, tp * pp * cp);
   if (!world_size(draft)) {
     draft.processes = replica;
-    draft.assume(draft.file + " does not say how many cards there are: one replica of the model, " + std::to_string(replica) + ", taken");
+    draft.assume(draft.file + " does not say how many cards there are: one replica of the model, " +
+                 std::to_string(replica) + ", taken");
   }
   const std::int64_t replicas = std::max<std::int64_t>(1, world_size(draft).value_or(1) / replica);
   const std::int64_t batch = reader.count("micro_batch_size", 1).value_or(1);
@@ -115,7 +131,8 @@ void read_precision(KeyReader& reader, Draft& draft) {
   const std::string main = dtype_word(reader.text("main_grads_dtype").value_or("fp32"));
   if (dtype == "bf16" && (reader.flag("grad_reduce_in_bf16") || main == "bf16"))
     draft.set("sharding.grad_accum_dtype", Value::of("bf16"));
-  if (const std::string moment = dtype_word(reader.text("exp_avg_dtype").value_or("fp32")); moment == "bf16" || moment == "fp16")
+  if (const std::string moment = dtype_word(reader.text("exp_avg_dtype").value_or("fp32"));
+      moment == "bf16" || moment == "fp16")
     draft.set("moment_dtype", Value::of(moment));
   if (reader.is_given("fp8_format")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
 }

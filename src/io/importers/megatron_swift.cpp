@@ -32,12 +32,18 @@ constexpr KeyRow kRows[] = {
     {"beta", "", "strength of the reference"},
 };
 constexpr std::string_view kHarmless =
-    "dataset val_dataset cached_dataset cached_val_dataset split_dataset_ratio template system agent_template load_from_cache_file "
-    "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora freeze_* loss_scale dataset_* dataloader_* "
-    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* task_type num_labels "
-    "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking adapters adapter_load "
-    "response_prefix add_non_thinking_prefix mcore_adapter perform_initialization use_rslora target_regex loss_type rpo_alpha "
-    "ref_load ref_model truncation_* lazy_tokenize interleave_prob shuffle_buffer_size swanlab* report_to router_* max_pixels padding_side "
+    "dataset val_dataset cached_dataset cached_val_dataset split_dataset_ratio template system agent_template "
+    "load_from_cache_file "
+    "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora freeze_* loss_scale "
+    "dataset_* dataloader_* "
+    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* task_type "
+    "num_labels "
+    "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking "
+    "adapters adapter_load "
+    "response_prefix add_non_thinking_prefix mcore_adapter perform_initialization use_rslora target_regex loss_type "
+    "rpo_alpha "
+    "ref_load ref_model truncation_* lazy_tokenize interleave_prob shuffle_buffer_size swanlab* report_to router_* "
+    "max_pixels padding_side "
     "expert_tensor_parallel_ check_model hub_* push_* custom_* external_plugins columns sft_ template_* teacher_model";
 constexpr std::string_view kSource = "modelscope/ms-swift 4.6: swift/megatron/arguments/megatron_args.py";
 
@@ -81,16 +87,19 @@ void read_lengths(KeyReader& reader, Draft& draft) {
 
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "megatron") return 100;
-  const int own = count_keys(source.keys, "micro_batch_size global_batch_size tensor_model_parallel_size recompute_granularity "
-                                          "expert_model_parallel_size pipeline_model_parallel_size");
-  const int swift = count_keys(source.keys, "model tuner_type train_type load_safetensors save_safetensors split_dataset_ratio");
+  const int own = count_keys(source.keys,
+                             "micro_batch_size global_batch_size tensor_model_parallel_size recompute_granularity "
+                             "expert_model_parallel_size pipeline_model_parallel_size");
+  const int swift =
+      count_keys(source.keys, "model tuner_type train_type load_safetensors save_safetensors split_dataset_ratio");
   return own > 0 && swift >= 2 && source.keys.find("num_layers") == nullptr ? 95 : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, megatron_step_table()}, draft.problems);
   draft.model = reader.text("model");
-  if (const auto found = source.launch.environment.find("NPROC_PER_NODE"); !draft.processes && found != source.launch.environment.end()) {
+  if (const auto found = source.launch.environment.find("NPROC_PER_NODE");
+      !draft.processes && found != source.launch.environment.end()) {
     const Value count = flag_value(found->second);
     if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
   }
@@ -108,8 +117,6 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
-Importer megatron_swift_importer() {
-  return {"megatron-swift", "Megatron-SWIFT's arguments", kSource, claim, read};
-}
+Importer megatron_swift_importer() { return {"megatron-swift", "Megatron-SWIFT's arguments", kSource, claim, read}; }
 
 }  // namespace membill::io

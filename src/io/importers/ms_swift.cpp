@@ -68,23 +68,39 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "tuner_backend adapters external_plugins custom_register_path model_kwargs enable_npu_model_patch load_args load_data_args "
-    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision task_type experts_impl "
-    "new_special_tokens num_labels problem_type rope_scaling device_map* max_memory max_model_len local_repo_path init_strategy hqq_axis "
-    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype bnb_4bit_quant_storage template template_type system truncation_strategy max_pixels "
-    "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend response_prefix "
+    "tuner_backend adapters external_plugins custom_register_path model_kwargs enable_npu_model_patch load_args "
+    "load_data_args "
+    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision task_type "
+    "experts_impl "
+    "new_special_tokens num_labels problem_type rope_scaling device_map* max_memory max_model_len local_repo_path "
+    "init_strategy hqq_axis "
+    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype bnb_4bit_quant_storage template template_type system "
+    "truncation_strategy max_pixels "
+    "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend "
+    "response_prefix "
     "enable_thinking preserve_thinking add_non_thinking_prefix disable_ignore_empty_think dataset cached_dataset "
-    "cached_val_dataset dataset_* load_from_cache_file val_dataset_shuffle val_dataset_sample train_dataset_sample streaming "
-    "interleave_prob stopping_strategy shuffle_buffer_size download_mode columns strict disable_auto_column_mapping model_name "
-    "model_author custom_* freeze_llm freeze_vit freeze_aligner freeze_parameters_regex trainable_parameters_regex target_parameters "
-    "lora_bias* lorap_lr_ratio lora_lr_ratio use_rslora lora_ga_* init_weights init_lora_weights fourier_* boft_* vera_* adapter_* "
-    "adalora_* llamapro_* reft_* swanlab_* add_version add_output_dir_suffix create_checkpoint_symlink max_new_tokens temperature "
-    "top_p top_k repetition_penalty router_aux_loss_coef enable_dft_loss enable_channel_loss safe_serialization max_shard_size "
-    "check_model acc_strategy train_dataloader_shuffle max_epochs aligner_lr vit_lr ds3_gather_for_generation resume_only_model "
-    "loss_type mrl_dims eval_metric callbacks early_stop_interval eval_use_evalscope eval_dataset* eval_limit eval_generation_config "
-    "extra_eval_args galore_* lisa_step_interval use_flash_ckpt check_dataset_strategy self_cognition_sample preprocess_num_proc "
-    "predict_with_generate only_save_model use_loss_scale neftune_* ddp_backend_ gpu_ids rlhf_ ref_model* rpo_alpha save_on_each_node "
-    "logging_first_step lazy_* test_oom_error disable_tqdm infer_backend merge_lora sft_ data_seed acc_steps train_dataset_mix_* dataloader_*";
+    "cached_val_dataset dataset_* load_from_cache_file val_dataset_shuffle val_dataset_sample train_dataset_sample "
+    "streaming "
+    "interleave_prob stopping_strategy shuffle_buffer_size download_mode columns strict disable_auto_column_mapping "
+    "model_name "
+    "model_author custom_* freeze_llm freeze_vit freeze_aligner freeze_parameters_regex trainable_parameters_regex "
+    "target_parameters "
+    "lora_bias* lorap_lr_ratio lora_lr_ratio use_rslora lora_ga_* init_weights init_lora_weights fourier_* boft_* "
+    "vera_* adapter_* "
+    "adalora_* llamapro_* reft_* swanlab_* add_version add_output_dir_suffix create_checkpoint_symlink max_new_tokens "
+    "temperature "
+    "top_p top_k repetition_penalty router_aux_loss_coef enable_dft_loss enable_channel_loss safe_serialization "
+    "max_shard_size "
+    "check_model acc_strategy train_dataloader_shuffle max_epochs aligner_lr vit_lr ds3_gather_for_generation "
+    "resume_only_model "
+    "loss_type mrl_dims eval_metric callbacks early_stop_interval eval_use_evalscope eval_dataset* eval_limit "
+    "eval_generation_config "
+    "extra_eval_args galore_* lisa_step_interval use_flash_ckpt check_dataset_strategy self_cognition_sample "
+    "preprocess_num_proc "
+    "predict_with_generate only_save_model use_loss_scale neftune_* ddp_backend_ gpu_ids rlhf_ ref_model* rpo_alpha "
+    "save_on_each_node "
+    "logging_first_step lazy_* test_oom_error disable_tqdm infer_backend merge_lora sft_ data_seed acc_steps "
+    "train_dataset_mix_* dataloader_*";
 
 constexpr std::string_view kSource = "modelscope/ms-swift 4.6, 3.6, 2.x: swift/arguments, swift/trainers/arguments.py";
 
@@ -99,7 +115,8 @@ void read_base(KeyReader& reader, Draft& draft) {
   const std::string method = to_lower(reader.text("quant_method").value_or("bnb"));
   if (bits.value_or(0) == 0 || bits.value_or(0) == 16) return;
   if (method == "bnb") {
-    return set_bits(*bits, reader.text("bnb_4bit_quant_type").value_or("nf4"), reader.flag("bnb_4bit_use_double_quant"), false, draft);
+    return set_bits(*bits, reader.text("bnb_4bit_quant_type").value_or("nf4"), reader.flag("bnb_4bit_use_double_quant"),
+                    false, draft);
   }
   draft.quantized = true;
   draft.set("weights", Value::of(method + "-int" + std::to_string(*bits)));
@@ -114,7 +131,8 @@ void read_autocast(Draft& draft) {
   }
   draft.bf16 = draft.load_dtype == "bf16";
   draft.fp16 = !draft.bf16;
-  if (draft.fp16 && plan_text(draft, "method") == "full") draft.load_dtype = "fp32";  // fp16 weights that train are cast up
+  if (draft.fp16 && plan_text(draft, "method") == "full")
+    draft.load_dtype = "fp32";  // fp16 weights that train are cast up
 }
 
 void read_method(KeyReader& reader, Draft& draft) {
@@ -171,7 +189,8 @@ void read_optimizers(KeyReader& reader, Draft& draft) {
   if (reader.flag("use_galore")) {
     set_optimizer(reader.flag("galore_quantization") ? "q_galore" : "galore", draft);
     draft.set("optimizer_args.rank", Value::of(std::to_string(reader.count("galore_rank", 1).value_or(128))));
-    draft.set("optimizer_args.update_proj_gap", Value::of(std::to_string(reader.count("galore_update_proj_gap", 1).value_or(50))));
+    draft.set("optimizer_args.update_proj_gap",
+              Value::of(std::to_string(reader.count("galore_update_proj_gap", 1).value_or(50))));
   }
   if (reader.count("lisa_activated_layers").value_or(0) > 0) set_optimizer("lisa", draft);
   if (const auto own = reader.text("optimizer"); own == "muon" || own == "muonclip") set_optimizer("muon", draft);
@@ -185,7 +204,8 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
     const std::string type = to_lower(reader.text("rlhf_type").value_or("dpo"));
     stage = type == "rm" ? "reward" : type == "cpo" ? "simpo" : type;
     if (type == "grpo" || type == "ppo" || type == "gkd")
-      return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed", "dpo, orpo, simpo, kto or rm");
+      return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed",
+                            "dpo, orpo, simpo, kto or rm");
     if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
   }
   draft.set("stage", Value::of(stage));
@@ -201,9 +221,12 @@ int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "swift") return 100;
   const Value& keys = source.keys;
   const int types = count_keys(keys, "tuner_type train_type sft_type");
-  const int own = count_keys(keys, "model_id_or_path split_dataset_ratio template_type lora_dropout_p load_from_cache_file model max_length "
-                                   "torch_dtype dataset_num_proc lora_rank quant_bits target_modules freeze_vit tuner_backend rlhf_type");
-  if (types > 0 && own > 0 && keys.find("context_length") == nullptr && keys.find("micro_batch_size") == nullptr) return 90;
+  const int own = count_keys(
+      keys,
+      "model_id_or_path split_dataset_ratio template_type lora_dropout_p load_from_cache_file model max_length "
+      "torch_dtype dataset_num_proc lora_rank quant_bits target_modules freeze_vit tuner_backend rlhf_type");
+  if (types > 0 && own > 0 && keys.find("context_length") == nullptr && keys.find("micro_batch_size") == nullptr)
+    return 90;
   return own >= 4 && keys.find("finetuning_type") == nullptr ? 50 : 0;
 }
 
@@ -227,7 +250,8 @@ void read(const JobSource& source, Draft& draft) {
   read_lengths(reader, draft);
   read_evaluation(reader, draft);
   read_optimizers(reader, draft);
-  set_attention(reader.text("attn_impl").value_or(reader.flag("use_flash_attn") ? "flash_attn" : "sdpa"), "attn_impl", draft);
+  set_attention(reader.text("attn_impl").value_or(reader.flag("use_flash_attn") ? "flash_attn" : "sdpa"), "attn_impl",
+                draft);
   if (const auto sp = reader.count("sequence_parallel_size", 1); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
   read_sharding_arguments(reader, source.launch, draft);
   draft.add_records(reader);

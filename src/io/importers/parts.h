@@ -14,7 +14,7 @@ namespace membill::io {
 struct LoraArguments {
   std::optional<std::int64_t> rank, alpha;
   std::optional<double> dropout;
-  std::vector<std::string> targets;          // empty: PEFT's default of the model type
+  std::vector<std::string> targets;  // empty: PEFT's default of the model type
   std::vector<std::string> modules_to_save;
   bool dora = false;
 };
@@ -45,11 +45,11 @@ void read_environment(const Launch& launch, Draft& draft);
 
 // What the job's model says where it is known: a file, a folder or a preset.
 struct ModelFacts {
-  std::string argument;               // for read_model
+  std::string argument;  // for read_model
   bool known = false;
-  std::string stored_dtype;           // "bf16" ...; empty: not said
-  std::string quantization;           // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
-  std::int64_t max_positions = 0;     // 0: unknown
+  std::string stored_dtype;        // "bf16" ...; empty: not said
+  std::string quantization;        // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
+  std::int64_t max_positions = 0;  // 0: unknown
   std::int64_t hidden = 0;
 };
 // Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the

@@ -18,19 +18,25 @@ constexpr KeyRow kRows[] = {
     {"num_virtual_tokens", "", "tokens of prompt, prefix and p-tuning"},
 };
 constexpr std::string_view kHarmless =
-    "task_type inference_mode bias fan_in_fan_out init_lora_weights layers_to_transform layers_pattern rank_pattern* alpha_pattern* "
-    "megatron_* loftq_config* eva_config* corda_config* use_rslora layer_replication revision auto_mapping* exclude_modules lora_bias "
-    "trainable_token_indices target_parameters runtime_config* qalora_group_size use_qalora peft_version ensure_weight_tying "
-    "feedforward_modules token_dim num_* prompt_tuning_* encoder_* prefix_projection target_r tinit tfinal deltaT beta1 beta2 "
-    "orth_reg_weight total_step d_initial projection_prng_key save_projection vera_dropout alora_* arrow_config velora_config "
+    "task_type inference_mode bias fan_in_fan_out init_lora_weights layers_to_transform layers_pattern rank_pattern* "
+    "alpha_pattern* "
+    "megatron_* loftq_config* eva_config* corda_config* use_rslora layer_replication revision auto_mapping* "
+    "exclude_modules lora_bias "
+    "trainable_token_indices target_parameters runtime_config* qalora_group_size use_qalora peft_version "
+    "ensure_weight_tying "
+    "feedforward_modules token_dim num_* prompt_tuning_* encoder_* prefix_projection target_r tinit tfinal deltaT "
+    "beta1 beta2 "
+    "orth_reg_weight total_step d_initial projection_prng_key save_projection vera_dropout alora_* arrow_config "
+    "velora_config "
     "use_bdlora kasa_config monteclora_config lora_ga_config";
 constexpr std::string_view kSource = "huggingface/peft 5d602fd: src/peft/tuners/lora/config.py";
 
 struct Type {
   std::string_view name, method;
 };
-constexpr Type kTypes[] = {{"lora", "lora"},     {"adalora", "adalora"},     {"vera", "vera"},           {"ia3", "ia3"},
-                           {"prompt-tuning", "prompt"}, {"prefix-tuning", "prefix"}, {"p-tuning", "ptuning"}};
+constexpr Type kTypes[] = {{"lora", "lora"},       {"adalora", "adalora"},      {"vera", "vera"},
+                           {"ia3", "ia3"},         {"prompt-tuning", "prompt"}, {"prefix-tuning", "prefix"},
+                           {"p-tuning", "ptuning"}};
 
 int claim(const JobSource& source) { return !source.arguments && source.keys.find("peft_type") != nullptr ? 100 : 0; }
 
@@ -44,7 +50,8 @@ void read(const JobSource& source, Draft& draft) {
   for (const Type& known : kTypes) {
     if (known.name == type) method = known.method;
   }
-  if (method.empty()) reader.problem("peft_type", quoted(type) + " is not billed", "LORA, ADALORA, VERA, IA3, PROMPT_TUNING");
+  if (method.empty())
+    reader.problem("peft_type", quoted(type) + " is not billed", "LORA, ADALORA, VERA, IA3, PROMPT_TUNING");
   LoraArguments lora;
   lora.rank = reader.count("r", 1);
   lora.alpha = reader.count("lora_alpha");

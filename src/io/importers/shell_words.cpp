@@ -84,7 +84,8 @@ class Splitter {
   void redirect() {
     if (word_ == "1" || word_ == "2") drop_word();
     end_word();
-    while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&' || text_[at_] == ' ')) ++at_;
+    while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&' || text_[at_] == ' '))
+      ++at_;
     while (at_ < text_.size() && std::string_view(" \t\r\n;|&").find(text_[at_]) == std::string_view::npos) ++at_;
   }
 
@@ -132,7 +133,8 @@ class Splitter {
         ++at_;
       } else {
         std::string item;
-        while (at_ < text_.size() && std::string_view(" \t\r\n)").find(text_[at_]) == std::string_view::npos) take(item);
+        while (at_ < text_.size() && std::string_view(" \t\r\n)").find(text_[at_]) == std::string_view::npos)
+          take(item);
         items.push_back(std::move(item));
       }
     }
@@ -210,7 +212,8 @@ class Splitter {
       if (text_[at_++] == ')' && --depth == 0) break;
     }
     const std::string_view whole = text_.substr(start, at_ - start);
-    if (whole.starts_with("$(expr ")) return arithmetic(expand(whole.substr(7, whole.size() - 8))).value_or(std::string(whole));
+    if (whole.starts_with("$(expr "))
+      return arithmetic(expand(whole.substr(7, whole.size() - 8))).value_or(std::string(whole));
     if (!whole.starts_with("$((") || !whole.ends_with("))")) return std::string(whole);
     return arithmetic(expand(whole.substr(3, whole.size() - 5))).value_or(std::string(whole));
   }

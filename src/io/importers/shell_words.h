@@ -13,8 +13,8 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 
 // One command of a script.
 struct ShellCommand {
-  std::vector<std::string> words;   // without the assignments before it
-  Variables variables;              // as they are set before it runs, its own assignments included
+  std::vector<std::string> words;  // without the assignments before it
+  Variables variables;             // as they are set before it runs, its own assignments included
 };
 
 // The commands of `script` in the order of its text: branches and loops are taken as they stand. A variable that is never set is left

@@ -46,30 +46,44 @@ constexpr KeyRow kRows[] = {
     {"teacher_model", "", "distillation: a teacher runs too"},
 };
 constexpr std::string_view kHarmless =
-    "output_dir tokenizer* checkpointer* seed device log_level resume_from_checkpoint metric_logger* log_* epochs max_steps_per_epoch "
-    "profiler* dataset* dataset_val* shuffle lr_scheduler* save_* optimizer.* loss* quantizer* enable_kv_cache low_cpu_ram collate_fn "
-    "tensor_parallel_plan* fp8_recipe_name resize_token_embeddings cudnn_* model* base_model_path ref_checkpointer* kd_ratio "
-    "teacher_checkpointer* optimizer_in_bwd_ num_* generation* use_distributed_state_dict name fsdp memory_efficient_fsdp_wrap "
-    "top_k temperature tasks limit max_seq_length prompt max_new_tokens apply_chat_template dataloader* datasets* use_flex "
-    "reward_* policy_* value_* ref_policy_* forward_batch_size max_generated_tokens gamma lmbda kl_coeff whiten_rewards "
-    "min_response_length penalise_no_eos stop_token_ids ppo_batch_size orchestration* inference* postprocessing* training* debug_*";
+    "output_dir tokenizer* checkpointer* seed device log_level resume_from_checkpoint metric_logger* log_* epochs "
+    "max_steps_per_epoch "
+    "profiler* dataset* dataset_val* shuffle lr_scheduler* save_* optimizer.* loss* quantizer* enable_kv_cache "
+    "low_cpu_ram collate_fn "
+    "tensor_parallel_plan* fp8_recipe_name resize_token_embeddings cudnn_* model* base_model_path ref_checkpointer* "
+    "kd_ratio "
+    "teacher_checkpointer* optimizer_in_bwd_ num_* generation* use_distributed_state_dict name fsdp "
+    "memory_efficient_fsdp_wrap "
+    "top_k temperature tasks limit max_seq_length prompt max_new_tokens apply_chat_template dataloader* datasets* "
+    "use_flex "
+    "reward_* policy_* value_* ref_policy_* forward_batch_size max_generated_tokens gamma lmbda kl_coeff "
+    "whiten_rewards "
+    "min_response_length penalise_no_eos stop_token_ids ppo_batch_size orchestration* inference* postprocessing* "
+    "training* debug_*";
 constexpr std::string_view kSource = "pytorch/torchtune bd2a0fc: recipes/configs, recipes/*.py";
 
 // Builders whose names do not spell the preset's.
 struct Builder {
   std::string_view name, preset;
 };
-constexpr Builder kBuilders[] = {
-    {"code_llama2_7b", "codellama-7b"},     {"code_llama2_13b", "codellama-13b"}, {"code_llama2_70b", "codellama-70b"},
-    {"mistral_7b", "mistral-7b-v0.1"},      {"mistral_reward_7b", "mistral-7b-v0.1"}, {"phi3_mini", "phi-3-mini-4k-instruct"},
-    {"phi4_14b", "phi-4"},                  {"gemma_2b", "gemma-2b"},             {"gemma_7b", "gemma-7b"},
-    {"llama3_3_70b", "llama-3.3-70b-instruct"}, {"llama3_2_11b", "llama-3.2-11b-vision"}, {"llama2_reward_7b", "llama-2-7b"}};
+constexpr Builder kBuilders[] = {{"code_llama2_7b", "codellama-7b"},
+                                 {"code_llama2_13b", "codellama-13b"},
+                                 {"code_llama2_70b", "codellama-70b"},
+                                 {"mistral_7b", "mistral-7b-v0.1"},
+                                 {"mistral_reward_7b", "mistral-7b-v0.1"},
+                                 {"phi3_mini", "phi-3-mini-4k-instruct"},
+                                 {"phi4_14b", "phi-4"},
+                                 {"gemma_2b", "gemma-2b"},
+                                 {"gemma_7b", "gemma-7b"},
+                                 {"llama3_3_70b", "llama-3.3-70b-instruct"},
+                                 {"llama3_2_11b", "llama-3.2-11b-vision"},
+                                 {"llama2_reward_7b", "llama-2-7b"}};
 
 // Beginnings of names, the longer ones first; what follows is the size ("1_5b").
-constexpr Builder kHeads[] = {
-    {"llama3_1_", "llama-3.1"}, {"llama3_2_", "llama-3.2"}, {"llama3_3_", "llama-3.3"}, {"llama3_", "llama-3"},
-    {"llama2_", "llama-2"},     {"qwen2_5_", "qwen2.5"},    {"qwen2_", "qwen2"},        {"qwen3_", "qwen3"},
-    {"gemma2_", "gemma-2"},     {"gemma_", "gemma"}};
+constexpr Builder kHeads[] = {{"llama3_1_", "llama-3.1"}, {"llama3_2_", "llama-3.2"}, {"llama3_3_", "llama-3.3"},
+                              {"llama3_", "llama-3"},     {"llama2_", "llama-2"},     {"qwen2_5_", "qwen2.5"},
+                              {"qwen2_", "qwen2"},        {"qwen3_", "qwen3"},        {"gemma2_", "gemma-2"},
+                              {"gemma_", "gemma"}};
 
 // "lora_llama3_1_8b" -> "llama-3.1-8b"; "qwen2_5_7b_base" -> "qwen2.5-7b"; "gemma2_27b" -> "gemma-2-27b".
 std::string preset_of(std::string name) {
@@ -92,7 +106,9 @@ std::string preset_of(std::string name) {
 Value with_references(const Value& value, const Value& root, int depth) {
   if (value.is_string() && value.as_string().starts_with("${") && value.as_string().ends_with("}")) {
     const Value* found = root.find(value.as_string().substr(2, value.as_string().size() - 3));
-    return found == nullptr || depth > 4 || found->is_map() || found->is_list() ? value : with_references(*found, root, depth + 1);
+    return found == nullptr || depth > 4 || found->is_map() || found->is_list()
+               ? value
+               : with_references(*found, root, depth + 1);
   }
   if (!value.is_map() || depth > 20) return value;
   Value result = Value::make_map();
@@ -144,13 +160,15 @@ void read_precision(KeyReader& reader, Draft& draft) {
 
 void read_engine(const JobSource& source, KeyReader& reader, Draft& draft) {
   bool distributed = world_size(draft).value_or(1) > 1;
-  for (const std::string& word : source.launch.program) distributed = distributed || word.find("_distributed") != std::string::npos;
+  for (const std::string& word : source.launch.program)
+    distributed = distributed || word.find("_distributed") != std::string::npos;
   if (!distributed) return draft.set("engine", Value::of("torch"));
   draft.set("engine", Value::of("fsdp2"));
   draft.set("sharding.fsdp", Value::of(reader.flag("fsdp_reshard_after_forward") ? "full_shard" : "shard_grad_op"));
   draft.set("sharding.offload", Value::of(reader.flag("fsdp_cpu_offload") ? "optimizer+param" : "none"));
   draft.set("sharding.wrap", Value::of(reader.is_given("custom_sharded_layers") ? "block+embedding" : "block"));
-  for (const auto& [key, plan] : {std::pair("tensor_parallel_dim", "parallel.tp"), std::pair("context_parallel_dim", "parallel.cp")}) {
+  for (const auto& [key, plan] :
+       {std::pair("tensor_parallel_dim", "parallel.tp"), std::pair("context_parallel_dim", "parallel.cp")}) {
     if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
   }
   const auto replicas = reader.count("data_parallel_replicate_dim", 1);
@@ -168,7 +186,8 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (loss.find("dpoloss") != std::string::npos || loss.find("rso") != std::string::npos) stage = "dpo";
   draft.set("stage", Value::of(stage));
   if (reader.is_given("grpo_samples") || reader.is_given("ppo_epochs"))
-    return reader.problem(reader.is_given("grpo_samples") ? "grpo_samples" : "ppo_epochs", "trains on what it generates, which is not billed");
+    return reader.problem(reader.is_given("grpo_samples") ? "grpo_samples" : "ppo_epochs",
+                          "trains on what it generates, which is not billed");
   if (reader.is_given("kd_loss") || reader.is_given("teacher_model"))
     reader.problem("teacher_model", "distillation runs a second model, which is not billed");
   if (loss.ends_with(".crossentropyloss")) draft.set("loss", Value::of("native"));
@@ -195,7 +214,8 @@ void read_step(KeyReader& reader, Draft& draft) {
     if (number.is_int() && number.as_int() > 0) draft.set("checkpointing.every", number);
   }
   if (const auto name = reader.text("optimizer._component_")) set_optimizer(*name, draft);
-  if (reader.flag("optimizer.fused") && plan_text(draft, "optimizer") == "adamw") draft.set("optimizer_impl", Value::of("fused"));
+  if (reader.flag("optimizer.fused") && plan_text(draft, "optimizer") == "adamw")
+    draft.set("optimizer_impl", Value::of("fused"));
   draft.set("optimizer_in_backward", Value::of(reader.flag("optimizer_in_bwd")));
   draft.set("clip", Value::of(reader.is_given("clip_grad_norm") && reader.text("clip_grad_norm") != "false"));
   const Value* compile = reader.given("compile");
@@ -208,7 +228,10 @@ int claim(const JobSource& source) {
   const Value* model = source.keys.find("model");
   const Value* component = model == nullptr || !model->is_map() ? nullptr : model->find("_component_");
   if (component != nullptr) return 100;
-  return count_keys(source.keys, "policy_model tokenizer checkpointer enable_activation_checkpointing recipe_checkpoint") >= 3 ? 90 : 0;
+  return count_keys(source.keys,
+                    "policy_model tokenizer checkpointer enable_activation_checkpointing recipe_checkpoint") >= 3
+             ? 90
+             : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {

@@ -51,21 +51,32 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "output_dir overwrite_output_dir do_train do_eval do_predict eval_delay torch_empty_cache_steps learning_rate weight_decay "
-    "adam_beta1 adam_beta2 adam_epsilon num_train_epochs max_steps lr_scheduler_type lr_scheduler_kwargs* warmup_ratio warmup_steps "
+    "output_dir overwrite_output_dir do_train do_eval do_predict eval_delay torch_empty_cache_steps learning_rate "
+    "weight_decay "
+    "adam_beta1 adam_beta2 adam_epsilon num_train_epochs max_steps lr_scheduler_type lr_scheduler_kwargs* warmup_ratio "
+    "warmup_steps "
     "log_level log_level_replica log_on_each_node logging_dir logging_strategy logging_first_step logging_steps "
-    "logging_nan_inf_filter save_strategy save_steps save_total_limit save_safetensors save_on_each_node save_only_model "
-    "restore_callback_states_from_checkpoint no_cuda use_cpu use_mps_device seed data_seed jit_mode_eval use_ipex fp16_opt_level "
-    "half_precision_backend bf16_full_eval fp16_full_eval tf32 local_rank ddp_backend tpu_num_cores tpu_metrics_debug debug "
-    "dataloader_drop_last eval_steps dataloader_num_workers dataloader_prefetch_factor past_index run_name disable_tqdm "
+    "logging_nan_inf_filter save_strategy save_steps save_total_limit save_safetensors save_on_each_node "
+    "save_only_model "
+    "restore_callback_states_from_checkpoint no_cuda use_cpu use_mps_device seed data_seed jit_mode_eval use_ipex "
+    "fp16_opt_level "
+    "half_precision_backend bf16_full_eval fp16_full_eval tf32 local_rank ddp_backend tpu_num_cores tpu_metrics_debug "
+    "debug "
+    "dataloader_drop_last eval_steps dataloader_num_workers dataloader_prefetch_factor past_index run_name "
+    "disable_tqdm "
     "remove_unused_columns label_names load_best_model_at_end metric_for_best_model greater_is_better ignore_data_skip "
     "accelerator_config* length_column_name report_to ddp_broadcast_buffers dataloader_pin_memory "
-    "dataloader_persistent_workers skip_memory_metrics use_legacy_prediction_loop push_to_hub hub_model_id hub_strategy hub_token "
-    "hub_private_repo hub_always_push hub_revision include_inputs_for_metrics include_for_metrics eval_do_concat_batches fp16_backend "
-    "push_to_hub_model_id push_to_hub_organization push_to_hub_token _n_gpu mp_parameters full_determinism torchdynamo ray_scope "
-    "ddp_timeout torch_compile_backend torch_compile_mode include_tokens_per_second include_num_input_tokens_seen batch_eval_metrics "
+    "dataloader_persistent_workers skip_memory_metrics use_legacy_prediction_loop push_to_hub hub_model_id "
+    "hub_strategy hub_token "
+    "hub_private_repo hub_always_push hub_revision include_inputs_for_metrics include_for_metrics "
+    "eval_do_concat_batches fp16_backend "
+    "push_to_hub_model_id push_to_hub_organization push_to_hub_token _n_gpu mp_parameters full_determinism torchdynamo "
+    "ray_scope "
+    "ddp_timeout torch_compile_backend torch_compile_mode include_tokens_per_second include_num_input_tokens_seen "
+    "batch_eval_metrics "
     "eval_use_gather_object average_tokens_across_devices trackio_space_id project enable_jit_checkpoint min_lr_ratio "
-    "lr_scheduler wandb_project wandb_entity wandb_name hub_model_revision logging_step max_eval_samples max_train_samples";
+    "lr_scheduler wandb_project wandb_entity wandb_name hub_model_revision logging_step max_eval_samples "
+    "max_train_samples";
 
 constexpr std::string_view kSource = "transformers 4.56 and 5: src/transformers/training_args.py";
 
@@ -75,7 +86,8 @@ void read_checkpointing(KeyReader& reader, bool reentrant, Draft& draft) {
   const Value* options = reader.given("gradient_checkpointing_kwargs");
   bool typed = reentrant;
   if (options != nullptr && options->is_string()) {  // JSON text of a command line
-    typed = options->as_string().find("false") == std::string::npos && options->as_string().find("False") == std::string::npos;
+    typed = options->as_string().find("false") == std::string::npos &&
+            options->as_string().find("False") == std::string::npos;
   } else if (const auto inside = reader.maybe_flag("gradient_checkpointing_kwargs.use_reentrant")) {
     typed = *inside;
   }

@@ -44,16 +44,26 @@ constexpr KeyRow kRows[] = {
 };
 
 constexpr std::string_view kHarmless =
-    "model_revision trust_remote_code chat_template chat_template_path dataset_name dataset_config dataset_config_name dataset_mixer* "
-    "dataset_mixture* dataset_splits dataset_configs dataset_train_split dataset_test_split dataset_num_proc dataset_kwargs* "
-    "dataset_text_field dataset_batch_size dataset_prompt_column dataset_id preprocessing_num_workers eos_token pad_token "
-    "truncation_mode shuffle_dataset pad_to_multiple_of eval_packing completion_only_loss assistant_only_loss router_aux_loss_coef "
-    "lora_task_type use_rslora tokenizer_name_or_path system_prompt auto_insert_empty_system_msg add_generation_prompt text_column "
-    "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p use_vllm vllm_* wandb_* "
-    "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps remove_columns "
-    "num_completions_to_print ground_truth_column rlhf_only_ stage_ loss_weights* concatenate_datasets add_special_tokens "
-    "benchmark* custom_stopping_criteria generation_batch_size repetition_penalty epsilon_high sync_ref_model output_router_logits "
-    "use_liger_loss ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type num_processes_ "
+    "model_revision trust_remote_code chat_template chat_template_path dataset_name dataset_config dataset_config_name "
+    "dataset_mixer* "
+    "dataset_mixture* dataset_splits dataset_configs dataset_train_split dataset_test_split dataset_num_proc "
+    "dataset_kwargs* "
+    "dataset_text_field dataset_batch_size dataset_prompt_column dataset_id preprocessing_num_workers eos_token "
+    "pad_token "
+    "truncation_mode shuffle_dataset pad_to_multiple_of eval_packing completion_only_loss assistant_only_loss "
+    "router_aux_loss_coef "
+    "lora_task_type use_rslora tokenizer_name_or_path system_prompt auto_insert_empty_system_msg add_generation_prompt "
+    "text_column "
+    "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p use_vllm vllm_* "
+    "wandb_* "
+    "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps "
+    "remove_columns "
+    "num_completions_to_print ground_truth_column rlhf_only_ stage_ loss_weights* concatenate_datasets "
+    "add_special_tokens "
+    "benchmark* custom_stopping_criteria generation_batch_size repetition_penalty epsilon_high sync_ref_model "
+    "output_router_logits "
+    "use_liger_loss ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
+    "num_processes_ "
     "dataset_seed use_logits_to_keep pad_to_sequence_len use_cache f_divergence_type dataset";
 
 constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/{sft_config,base_config,model_config}.py";
@@ -83,7 +93,8 @@ std::string trainer_of(const JobSource& source, KeyReader& reader, Draft& draft)
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const std::string trainer = trainer_of(source, reader, draft);
   if (trainer == "grpo" || trainer == "ppo" || trainer == "rloo")
-    return draft.problems.add({draft.file, "", trainer + " trains on what it generates, which is not billed", "sft, dpo, orpo, kto or reward"});
+    return draft.problems.add({draft.file, "", trainer + " trains on what it generates, which is not billed",
+                               "sft, dpo, orpo, kto or reward"});
   std::string stage = trainer == "cpo" ? "simpo" : trainer;
   draft.set("stage", Value::of(stage));
   if (stage == "sft" || stage == "reward") return;
@@ -147,14 +158,18 @@ void read_loss(KeyReader& reader, Draft& draft) {
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
-  if (count_keys(keys, "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len") > 0) return 0;
-  const bool trainer = count_keys(keys, "per_device_train_batch_size output_dir learning_rate gradient_accumulation_steps "
-                                        "num_train_epochs model_name_or_path gradient_checkpointing bf16") >= 3;
+  if (count_keys(keys, "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len") > 0)
+    return 0;
+  const bool trainer = count_keys(keys,
+                                  "per_device_train_batch_size output_dir learning_rate gradient_accumulation_steps "
+                                  "num_train_epochs model_name_or_path gradient_checkpointing bf16") >= 3;
   if (!trainer) return count_keys(keys, "dataset_name max_length use_peft model_name_or_path lora_r") >= 3 ? 30 : 0;
-  const int own = count_keys(keys, "dataset_mixer dataset_mixture chat_template use_peft lora_target_modules dataset_config "
-                                   "dataset_text_field packing_strategy padding_free assistant_only_loss completion_only_loss "
-                                   "chat_template_path reward_funcs num_generations use_bnb_nested_quant lora_r model_init_kwargs "
-                                   "dataset_train_split load_in_4bit attn_implementation dataset_name max_length");
+  const int own =
+      count_keys(keys,
+                 "dataset_mixer dataset_mixture chat_template use_peft lora_target_modules dataset_config "
+                 "dataset_text_field packing_strategy padding_free assistant_only_loss completion_only_loss "
+                 "chat_template_path reward_funcs num_generations use_bnb_nested_quant lora_r model_init_kwargs "
+                 "dataset_train_split load_in_4bit attn_implementation dataset_name max_length");
   return own >= 2 ? 60 : own == 1 ? 40 : 0;
 }
 

@@ -43,14 +43,21 @@ constexpr KeyRow kRows[] = {
     {"dtype", "", "dtype of the weights; absent: bf16 where the card can"},
 };
 constexpr std::string_view kHarmless =
-    "training.num_epochs training.learning_rate training.warmup_* training.max_steps training.save_steps training.eval_steps "
-    "training.weight_decay training.random_seed training.train_on_completions training.lr_scheduler_type training.trust_remote_code "
-    "training.tensorboard_dir training.dataset* lora.use_rslora lora.use_loftq lora.finetune_* logging* inference* data* output_dir "
-    "dataset local_dataset format_type num_epochs learning_rate warmup_steps max_steps save_* weight_decay random_seed seed "
-    "train_on_completions use_rslora use_loftq finetune_* enable_wandb wandb_* enable_tensorboard tensorboard_dir hf_token bias "
-    "random_state loftq_config report_to logging_steps lr_scheduler_type push_* hub_* quantization* audio_type training.audio_type is_vision "
+    "training.num_epochs training.learning_rate training.warmup_* training.max_steps training.save_steps "
+    "training.eval_steps "
+    "training.weight_decay training.random_seed training.train_on_completions training.lr_scheduler_type "
+    "training.trust_remote_code "
+    "training.tensorboard_dir training.dataset* lora.use_rslora lora.use_loftq lora.finetune_* logging* inference* "
+    "data* output_dir "
+    "dataset local_dataset format_type num_epochs learning_rate warmup_steps max_steps save_* weight_decay random_seed "
+    "seed "
+    "train_on_completions use_rslora use_loftq finetune_* enable_wandb wandb_* enable_tensorboard tensorboard_dir "
+    "hf_token bias "
+    "random_state loftq_config report_to logging_steps lr_scheduler_type push_* hub_* quantization* audio_type "
+    "training.audio_type is_vision "
     "warmup_ratio dataset_* embedding_learning_rate training.embedding_* gguf* vision*";
-constexpr std::string_view kSource = "unslothai/unsloth 015bdef: unsloth_cli/config.py, unsloth/models/loader.py, studio";
+constexpr std::string_view kSource =
+    "unslothai/unsloth 015bdef: unsloth_cli/config.py, unsloth/models/loader.py, studio";
 
 int claim(const JobSource& source) {
   for (const std::string& word : source.launch.program) {
@@ -58,7 +65,8 @@ int claim(const JobSource& source) {
   }
   const Value* training = source.keys.find("training");
   const Value* lora = source.keys.find("lora");
-  const bool blocks = training != nullptr && training->is_map() && count_keys(*training, "max_seq_length batch_size load_in_4bit optim gradient_checkpointing") > 1;
+  const bool blocks = training != nullptr && training->is_map() &&
+                      count_keys(*training, "max_seq_length batch_size load_in_4bit optim gradient_checkpointing") > 1;
   return blocks ? (lora != nullptr ? 100 : 80) : 0;
 }
 
