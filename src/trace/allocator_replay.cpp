@@ -11,7 +11,7 @@ namespace {
 std::size_t count_ids(std::span<const AllocatorEvent> events) {
   std::int32_t largest = -1;
   for (const AllocatorEvent& event : events) largest = std::max(largest, event.id);
-  return static_cast<std::size_t>(largest + 1);
+  return static_cast<std::size_t>(largest) + 1;
 }
 
 // False when memory runs out.

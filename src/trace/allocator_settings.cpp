@@ -84,7 +84,7 @@ Complaint read_mib(std::string_view value, std::int64_t least, std::int64_t& byt
 
 Complaint read_limit(std::string_view value, std::optional<std::int64_t>& limit) {
   std::int64_t bytes = 0;
-  const Complaint wrong = read_mib(value, 20, bytes);
+  Complaint wrong = read_mib(value, 20, bytes);
   if (!wrong) limit = bytes;
   return wrong;
 }

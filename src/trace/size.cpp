@@ -84,7 +84,7 @@ Size SymbolTable::add(std::string name, std::string meaning, Definition definiti
 }
 
 Size SymbolTable::define(std::string_view name, std::string_view meaning, std::int64_t value) {
-  const Size result = add(std::string(name), std::string(meaning), {});
+  Size result = add(std::string(name), std::string(meaning), {});
   Entry& entry = entries_.at(ids_.at(std::string(name)) - 1U);
   if (entry.value != 0 && entry.value != value) throw std::logic_error("symbol " + entry.name + " has two values");
   entry.value = value;
