@@ -38,6 +38,8 @@ std::string unbilled_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
   if (c.mode == Checkpointing::selective) return "selective";
   if (c.mode == Checkpointing::none) return {};
+  if (c.every > 1) return "every " + std::to_string(c.every) + " layers";
+  if (c.offload) return "offload";
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
@@ -53,6 +55,15 @@ constexpr std::array kLimits{
                           word_of(kMethodWords, p.method));
           },
           "full, freeze, lora, qlora, dora"},
+    Limit{"weights",
+          [](const Plan& p) {
+            return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16,
+                                                WeightFormat::int8, WeightFormat::nf4, WeightFormat::fp4}),
+                          weight_format(p.weights).name);
+          },
+          "fp32, bf16, fp16, int8, nf4, fp4"},
+    Limit{"freeze.trainable_modules",
+          [](const Plan& p) { return unless(p.freeze.trainable_modules.empty(), "further modules"); }, "[]"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but adam-mini, badam, lisa"},

@@ -80,6 +80,10 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         "implementation: unsloth is not billed yet (hf, liger)\n");
   CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
   CHECK(found([](Case& c) {
+          c.plan.method = Method::lora;
+          c.plan.weights = WeightFormat::gptq_int4;
+        }) == "weights: gptq-int4 is not billed yet (fp32, bf16, fp16, int8, nf4, fp4)\n");
+  CHECK(found([](Case& c) {
           c.plan.checkpointing.mode = Checkpointing::selective;
           c.plan.checkpointing.selective = {"mlp"};
         }) == "checkpointing: selective is not billed yet (none, full)\n");
@@ -210,7 +214,9 @@ TEST_CASE("modules that the model does not have", "[validate]") {
   CHECK(found([](Case& c) {
           c.plan.method = Method::freeze;
           c.plan.freeze.trainable_modules = {"self_attn", "embed_tokns"};
-        }) == "freeze.trainable_modules: 'embed_tokns' is no module of the model (embed_tokens)\n");
+        }) ==
+        "freeze.trainable_modules: 'embed_tokns' is no module of the model (embed_tokens)\n"
+        "freeze.trainable_modules: further modules is not billed yet ([])\n");
 }
 
 TEST_CASE("an engine must be able to shard as asked", "[validate]") {
