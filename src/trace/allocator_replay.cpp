@@ -18,10 +18,10 @@ std::size_t count_ids(std::span<const AllocatorEvent> events) {
 bool apply(const AllocatorEvent& event, AllocatorDriver& driver) {
   const auto id = static_cast<std::size_t>(event.id);
   switch (event.kind) {
-    case AllocatorEventKind::kAllocate: return driver.allocate(id, event.bytes, event.stream);
-    case AllocatorEventKind::kFree: driver.release(id); return true;
-    case AllocatorEventKind::kRetire: driver.retire(id); return true;
-    case AllocatorEventKind::kEmptyCache: driver.allocator().empty_cache(); return true;
+    case AllocatorEventKind::allocate: return driver.allocate(id, event.bytes, event.stream);
+    case AllocatorEventKind::release: driver.release(id); return true;
+    case AllocatorEventKind::retire: driver.retire(id); return true;
+    case AllocatorEventKind::empty_cache: driver.allocator().empty_cache(); return true;
   }
   return true;
 }

@@ -11,14 +11,14 @@
 namespace membill {
 
 enum class AllocatorEventKind : std::uint8_t {
-  kAllocate,  // block `id` of `bytes` bytes on `stream`
-  kFree,      // block `id` becomes reusable
-  kRetire,    // block `id` was freed while another stream uses it (record_stream); a kFree follows when that has passed
-  kEmptyCache,  // torch.cuda.empty_cache()
+  allocate,  // block `id` of `bytes` bytes on `stream`
+  release,   // block `id` becomes reusable
+  retire,  // block `id` was freed while another stream uses it (record_stream); a release follows when that has passed
+  empty_cache,  // torch.cuda.empty_cache()
 };
 
 struct AllocatorEvent {
-  AllocatorEventKind kind = AllocatorEventKind::kAllocate;
+  AllocatorEventKind kind = AllocatorEventKind::allocate;
   std::int32_t stream = 0;
   std::int32_t id = 0;     // from 0; the replay keeps one handle for each up to the largest
   std::int64_t bytes = 0;  // an empty tensor (0) takes no block

@@ -44,11 +44,11 @@ std::vector<AllocatorEvent> scattered() {
   for (std::int32_t id = 0; events.size() < 20000;) {
     if (live.size() < 200 || (live.size() < 1500 && random() % 2 == 0)) {
       events.push_back(
-          {AllocatorEventKind::kAllocate, 0, id, static_cast<std::int64_t>(1 + (random() % 4096) * (random() % 4096))});
+          {AllocatorEventKind::allocate, 0, id, static_cast<std::int64_t>(1 + (random() % 4096) * (random() % 4096))});
       live.push_back(id++);
     } else {
       std::swap(live[random() % live.size()], live.back());
-      events.push_back({AllocatorEventKind::kFree, 0, live.back(), 0});
+      events.push_back({AllocatorEventKind::release, 0, live.back(), 0});
       live.pop_back();
     }
   }

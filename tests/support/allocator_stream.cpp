@@ -40,10 +40,10 @@ void read_line(const std::string& line, std::int32_t& next_id, AllocatorStream& 
     in >> event.bytes >> event.stream;
     event.id = next_id++;
   } else if (kind == 'f') {
-    event.kind = AllocatorEventKind::kFree;
+    event.kind = AllocatorEventKind::release;
     in >> event.id;
   } else {
-    event.kind = AllocatorEventKind::kEmptyCache;
+    event.kind = AllocatorEventKind::empty_cache;
   }
   stream.events.push_back(event);
   stream.failed.push_back(kind == 'x');

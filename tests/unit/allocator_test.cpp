@@ -290,11 +290,11 @@ TEST_CASE("allocator - random requests give the real allocator's counters") {
     for (std::size_t i = 0; i < stream.events.size(); ++i) {
       const AllocatorEvent& event = stream.events[i];
       INFO(stream.name << " event " << i);
-      if (event.kind == AllocatorEventKind::kAllocate) {
+      if (event.kind == AllocatorEventKind::allocate) {
         const auto block = allocator.allocate(event.bytes, event.stream);
         REQUIRE(block.has_value() == !stream.failed[i]);
         blocks[static_cast<std::size_t>(event.id)] = block.value_or(BlockHandle{});
-      } else if (event.kind == AllocatorEventKind::kFree) {
+      } else if (event.kind == AllocatorEventKind::release) {
         allocator.release(blocks[static_cast<std::size_t>(event.id)]);
       } else {
         allocator.empty_cache();
