@@ -19,8 +19,8 @@ bool is_hidden_matrix(const TrainedParameter& trained) {
 }
 
 const std::vector<OptimizerState>& adam_states() {
-  static const std::vector<OptimizerState> states{{"m", "first moment"}, {"v", "second moment"}};
-  return states;
+  static const std::vector<OptimizerState> kStates{{"m", "first moment"}, {"v", "second moment"}};
+  return kStates;
 }
 
 bool is_blockwise(StateWidth width) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trace/allocator.h"
-#include "trace/expand.h"
 #include "trace/trace.h"
 
 namespace membill {
@@ -30,11 +29,11 @@ struct ReplayResult {
 };
 
 // The job on a card whose allocator may take `capacity` bytes; none: without limit.
-[[nodiscard]] ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
+[[nodiscard]] ReplayResult replay(const Trace& trace, std::span<const std::int64_t> bytes,
                                   const AllocatorSettings& settings, std::optional<std::int64_t> capacity);
 
 // The least capacity, to 1 MiB, on which the job survives.
-[[nodiscard]] std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace,
-                                             std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
+[[nodiscard]] std::int64_t smallest_capacity(const Trace& trace, std::span<const std::int64_t> bytes,
+                                             const AllocatorSettings& settings);
 
 }  // namespace membill

@@ -38,7 +38,7 @@ TEST_CASE("the smallest card of a job") {
     const Simulation job = simulate(row.model, row.plan, {});
     if (!job.activations_known) continue;
     const std::vector<std::int64_t> bytes = job.trace.evaluate(job.symbols);
-    const std::int64_t predicted = smallest_capacity(expand(job.trace, bytes), job.trace, bytes, {});
+    const std::int64_t predicted = smallest_capacity(job.trace, bytes, {});
     const double error = relative_error(predicted, measured.at(row.id));
     board.add(row.method, "smallest card", error);
     if (error > 0.01 || error < -0.01) fmt::print("{:<52} smallest card {:>9.4f} %\n", row.id, 100 * error);

@@ -86,7 +86,7 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   add_moment(result.requested, job.trace, fold);
   result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
-    const ReplayResult replayed = replay(expand(job.trace, bytes), job.trace, bytes, {}, std::nullopt);
+    const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
     result.reserved = replayed.reserved;
     for (const ReplayMoment& moment : replayed.moments) {
       std::string name = job.trace.moments[static_cast<std::size_t>(moment.moment)];

@@ -99,8 +99,8 @@ void check_facts(const Value& tree, const std::string& file) {
 }  // namespace
 
 std::span<const Importer> importers() {
-  static const std::vector<Importer> all = all_importers();
-  return all;
+  static const std::vector<Importer> kAll = all_importers();
+  return kAll;
 }
 
 const Importer* find_importer(std::string_view name) {
