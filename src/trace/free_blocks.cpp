@@ -1,5 +1,7 @@
 #include "trace/free_blocks.h"
 
+#include <algorithm>
+
 namespace membill {
 
 void FreeBlocks::insert(const Entry& entry) {
@@ -14,17 +16,17 @@ void FreeBlocks::insert(const Entry& entry) {
     spare_.pop_back();
   }
   Places& places = places_[order_[rank]];
-  auto after = places.end();
-  while (after != places.begin() && (after - 1)->address < entry.address) --after;
+  const auto after = std::partition_point(places.begin(), places.end(),
+                                          [&entry](const Place& place) { return place.address > entry.address; });
   places.insert(after, {entry.address, entry.block});
 }
 
 void FreeBlocks::erase(std::int64_t size, std::int64_t address) {
   const std::size_t rank = rank_of(size);
   const Places& places = places_[order_[rank]];
-  std::size_t offset = 0;
-  while (places[places.size() - 1 - offset].address != address) ++offset;
-  erase(Position{rank, offset});
+  const auto place = std::partition_point(places.begin(), places.end(),
+                                          [address](const Place& other) { return other.address > address; });
+  erase(Position{rank, static_cast<std::size_t>(places.end() - place) - 1});
 }
 
 void FreeBlocks::erase(Position p) {

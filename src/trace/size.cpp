@@ -26,39 +26,52 @@ Size::Monomial product(Size::Monomial a, Size::Monomial b) {
   return packed;
 }
 
-void add_term(std::vector<Size::Term>& terms, Size::Term term) {
-  const auto at = std::lower_bound(terms.begin(), terms.end(), term,
-                                   [](const Size::Term& a, const Size::Term& b) { return a.monomial < b.monomial; });
-  if (at == terms.end() || at->monomial != term.monomial) {
-    if (term.coefficient != 0) terms.insert(at, term);
-    return;
-  }
-  at->coefficient = checked_add(at->coefficient, term.coefficient);
-  if (at->coefficient == 0) terms.erase(at);
-}
+bool comes_before(const Size::Term& a, const Size::Term& b) { return a.monomial < b.monomial; }
 
 }  // namespace
 
 Size::Size(std::int64_t constant) {
-  if (constant != 0) terms_.push_back({0, constant});
+  if (constant != 0) few_[count_++] = {0, constant};
+}
+
+void Size::add(Term term) {
+  if (term.coefficient == 0) return;
+  Term* const first = many_.empty() ? few_.data() : many_.data();
+  Term* const last = first + terms().size();
+  Term* const at = std::lower_bound(first, last, term, comes_before);
+  if (at != last && at->monomial == term.monomial) {
+    at->coefficient = checked_add(at->coefficient, term.coefficient);
+    if (at->coefficient != 0) return;
+    std::move(at + 1, last, at);
+    many_.empty() ? static_cast<void>(--count_) : many_.pop_back();
+  } else if (many_.empty() && count_ < few_.size()) {
+    std::move_backward(at, last, last + 1);
+    *at = term;
+    ++count_;
+  } else {
+    const auto place = at - first;
+    if (many_.empty()) many_.assign(first, last);
+    count_ = 0;
+    many_.insert(many_.begin() + place, term);
+  }
 }
 
 Size Size::symbol(SymbolId id) {
   Size size;
-  size.terms_.push_back({id, 1});
+  size.add({id, 1});
   return size;
 }
 
 Size& Size::operator+=(const Size& other) {
-  for (const Term& term : other.terms_) add_term(terms_, term);
+  for (const Term& term : other.terms()) add(term);
   return *this;
 }
 
 Size operator*(const Size& a, const Size& b) {
   Size result;
-  for (const Size::Term& x : a.terms_)
-    for (const Size::Term& y : b.terms_)
-      add_term(result.terms_, {product(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient)});
+  for (const Size::Term& x : a.terms())
+    for (const Size::Term& y : b.terms())
+      result.add({product(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient)});
   return result;
 }
 
@@ -141,7 +154,7 @@ void SymbolTable::assign(std::string_view name, std::int64_t value) {
 std::string SymbolTable::text(const Size& size) const {
   if (size.terms().empty()) return "0";
   std::string result;
-  const auto& terms = size.terms();
+  const auto terms = size.terms();
   for (std::size_t i = terms.size(); i-- > 0;) {
     const Size::Term& term = terms[i];
     const std::int64_t magnitude = term.coefficient < 0 ? -term.coefficient : term.coefficient;

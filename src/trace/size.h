@@ -1,6 +1,9 @@
 // Sizes as polynomials over named symbols: "8·N·h + 4·N". Built once per plan, evaluated per case, printed by explain.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,16 +32,24 @@ class Size {
   Size(std::int64_t constant);  // NOLINT(google-explicit-constructor): numbers are sizes
   static Size symbol(SymbolId id);
 
-  [[nodiscard]] const std::vector<Term>& terms() const { return terms_; }
-  [[nodiscard]] bool is_zero() const { return terms_.empty(); }
-  bool operator==(const Size&) const = default;
+  // Sorted by monomial, no zero coefficient.
+  [[nodiscard]] std::span<const Term> terms() const {
+    return many_.empty() ? std::span<const Term>(few_.data(), count_) : std::span<const Term>(many_);
+  }
+  [[nodiscard]] bool is_zero() const { return terms().empty(); }
+  bool operator==(const Size& other) const { return std::ranges::equal(terms(), other.terms()); }
   Size& operator+=(const Size& other);
   friend Size operator+(Size a, const Size& b) { return a += b; }
   friend Size operator-(Size a, const Size& b) { return a += b * Size(-1); }
   friend Size operator*(const Size& a, const Size& b);
 
  private:
-  std::vector<Term> terms_;  // sorted by monomial, no zero coefficient
+  void add(Term term);
+
+  // Nearly every size has one or two terms; these need no memory of their own.
+  std::array<Term, 2> few_{};
+  std::size_t count_ = 0;
+  std::vector<Term> many_;  // all terms, when they once were more than two
 };
 
 struct SizeHash {
