@@ -69,11 +69,12 @@ class Judgement {
     return replay(job_.trace, bill_.bytes, settings_, capacity);
   }
 
-  // On the named card beside a context of `taken` bytes. Where the job never asks for more than is left, nothing changes.
+  // On the named card beside a context of `taken` bytes. Where the job never takes more than is left, nothing
+  // changes; where its tensors alone are more, it cannot run.
   [[nodiscard]] ReplayResult run_beside(std::int64_t taken) const {
     const std::int64_t left = *capacity_ - taken;
     if (unlimited_.reserved <= left) return unlimited_;
-    if (left > 0) return run(left);
+    if (bill_.peak.highest <= left) return run(left);
     ReplayResult none;
     none.survives = false;
     return none;

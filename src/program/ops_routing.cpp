@@ -20,7 +20,7 @@ Tensor Recorder::sub(Tensor a, Tensor b, const char* label) {
 }
 
 // a /= b. The old value is cloned when b's gradient will want it. div_tensor_other_backward: -grad * ((self / other) / other).
-Tensor Recorder::div_in_place(const Tensor& a, const Tensor& b) {
+Tensor Recorder::div_in_place(Tensor a, const Tensor& b) {
   const bool node = needs_node({&a, &b});
   Tensor kept_a = node && b.requires_grad() ? saved(empty(a.shape(), a.dtype(), "dividend, as it was")) : Tensor();
   Tensor kept_b = node ? saved(b) : Tensor();

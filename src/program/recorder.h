@@ -145,7 +145,7 @@ class Recorder {
   Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed
 
   Tensor sub(Tensor a, Tensor b, const char* label);       // as add, of one type
-  Tensor div_in_place(const Tensor& a, const Tensor& b);   // a /= b
+  Tensor div_in_place(Tensor a, const Tensor& b);          // a /= b
   Tensor sum_of_rows(const Tensor& x);                     // x.sum(-1, keepdim=True)
   Tensor sum_of_parts(const Tensor& x, const Size& rows);  // x.view(rows, -1, width).sum(1)
   // torch.topk over rows: values and indices.

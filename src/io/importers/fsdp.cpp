@@ -50,8 +50,8 @@ struct BothSpellings {
 };
 
 KeyTable table() {
-  static const BothSpellings both;
-  return {both.rows, both.harmless, kSource};
+  static const BothSpellings kBoth;
+  return {kBoth.rows, kBoth.harmless, kSource};
 }
 
 constexpr std::array<std::string_view, 6> kNumbered{"",         "full_shard",   "shard_grad_op",
@@ -59,7 +59,7 @@ constexpr std::array<std::string_view, 6> kNumbered{"",         "full_shard",   
 
 // The strategy as the plan spells it; empty with a problem when it is none.
 std::string strategy_word(const std::string& text, KeyReader& reader, std::string_view key) {
-  const std::string word = to_lower(text);
+  std::string word = to_lower(text);
   if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
     return std::string(kNumbered[static_cast<std::size_t>(word[0] - '0')]);
   for (const char* known : {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard"}) {
@@ -148,11 +148,12 @@ void read_fsdp_part(const Value& options, const std::string& file, const FsdpSur
   draft.add_records(reader);
 }
 
-void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
-  FsdpSurroundings around;
-  around.wrap = false;
+namespace {
+
+// The words of --fsdp; false when they switch it off.
+bool read_fsdp_words(const std::vector<std::string>& words, FsdpSurroundings& around) {
   bool on = false;
-  for (const std::string& word : reader.texts("fsdp")) {
+  for (const std::string& word : words) {
     const std::string name = to_lower(word);
     if (name == "false" || name == "no") continue;
     on = true;
@@ -161,6 +162,15 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     if (name == "fsdp2") around.version = 2, around.wrap = true;
     if (name.find("shard") != std::string::npos) around.strategy = name.starts_with("hybrid") ? "hybrid_shard" : name;
   }
+  return on;
+}
+
+}  // namespace
+
+void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
+  FsdpSurroundings around;
+  around.wrap = false;
+  const bool on = read_fsdp_words(reader.texts("fsdp"), around);
   const Value* config = reader.given("fsdp_config");
   const bool wraps =
       reader.is_given("fsdp_transformer_layer_cls_to_wrap") || reader.count("fsdp_min_num_params").value_or(0) > 0;
