@@ -145,15 +145,12 @@ class JobRun {
     for (TrainedParameter& trained : job.trained) {
       Parameter& parameter = *trained.parameter;
       if (parameter.gradient.defined()) continue;
-      if (parameter.unit != writer_.unit()) {
-        if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
-        if (parameter.unit != TraceWriter::kNoUnit) writer_.enter(parameter.unit, true);
-      }
+      writer_.visit(parameter.unit, true);
       const bool converted = parameter.gradient_dtype && *parameter.gradient_dtype != parameter.value.dtype();
       r_.accumulate(parameter, r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient",
                                         converted ? items_.block.backward : items_.gradients));
     }
-    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
+    writer_.visit(TraceWriter::kNoUnit, true);
   }
 
   const ModelSpec& model_;

@@ -98,10 +98,7 @@ class BackwardRun {
     if (outer != TraceWriter::kNoUnit || (unit == writer_.unit() && layer == layer_)) return;
     const bool was_inside = writer_.unit() != TraceWriter::kNoUnit;
     if (was_inside && recorder_.after_layer_) recorder_.after_layer_(writer_.unit(), layer_);
-    if (unit != writer_.unit()) {
-      if (was_inside) writer_.leave();
-      if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
-    }
+    writer_.visit(unit, false);
     layer_ = layer;
     if (unit != TraceWriter::kNoUnit && recorder_.before_layer_) recorder_.before_layer_(unit, layer);
   }

@@ -8,6 +8,7 @@
 
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/readme_row.h"
 #include "support/scoreboard.h"
 
 namespace membill::accuracy {
@@ -48,11 +49,21 @@ double worst_phase(const OracleRow& row, const Predicted& predicted) {
   return worst;
 }
 
+// README's rows: quantised bases apart from the others.
+void add_headlines(std::map<std::string, Errors>& headlines, const OracleRow& row, const Predicted& predicted) {
+  const std::string bases = row.method == "qlora" ? ", quantised bases" : ", whole bases";
+  const auto add = [&](const std::string& label, double error) { headlines[label + bases].values.push_back(error); };
+  add("requested bytes, worst phase of a job", worst_phase(row, predicted));
+  add("`max_memory_allocated`", relative_error(predicted.allocated.at("peak"), row.allocated.at("peak")));
+  add("`max_memory_reserved`", relative_error(predicted.reserved, row.allocated.at("reserved")));
+}
+
 }  // namespace
 
 TEST_CASE("oracle rows are not further off than recorded") {
   const char* only = std::getenv("MEMBILL_ROW");
   Scoreboard board("oracle rows: requested bytes by family, method and phase; allocated and reserved by method");
+  std::map<std::string, Errors> headlines;
   std::size_t unknown = 0;
   for (const OracleRow& row : read_oracle_rows(rows_path())) {
     if (only != nullptr && row.id.find(only) == std::string::npos) continue;
@@ -61,10 +72,12 @@ TEST_CASE("oracle rows are not further off than recorded") {
       ++unknown;
       continue;
     }
-    if (only != nullptr)
+    if (only != nullptr) {
       show_row(row, predicted);
-    else
+    } else {
       score(board, row, predicted);
+      add_headlines(headlines, row, predicted);
+    }
     const double worst = worst_phase(row, predicted);
     if (only == nullptr && worst > 0.001) fmt::print("{:<52} worst phase {:>9.4f} %\n", row.id, 100 * worst);
   }
@@ -74,6 +87,7 @@ TEST_CASE("oracle rows are not further off than recorded") {
   const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/oracle.recorded.txt");
   INFO(worse);
   CHECK(worse.empty());
+  for (const auto& [label, errors] : headlines) CHECK(stale_readme_row(label, errors).empty());
 }
 
 }  // namespace membill::accuracy

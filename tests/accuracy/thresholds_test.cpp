@@ -11,6 +11,7 @@
 #include "io/json_reader.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/readme_row.h"
 #include "support/scoreboard.h"
 #include "trace/replay.h"
 
@@ -50,6 +51,7 @@ TEST_CASE("the smallest card of a job") {
   const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/thresholds.recorded.txt");
   INFO(worse);
   CHECK(worse.empty());
+  CHECK(stale_readme_row("smallest card that survives", all).empty());
 }
 
 }  // namespace membill::accuracy

@@ -58,7 +58,8 @@ int main(int count, char** arguments) {
                 program.times[program.times.size() / 2], program.times.front(), program.times.back());
   }
   std::fflush(stdout);
-  const std::string counted = "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMBILL_BINARY
-                              " estimate llama-2-7b --gpu rtx-4090 2>&1 >/dev/null | sed -n 's/.*I *refs: */instructions of one estimate: /p'";
+  const std::string counted =
+      "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMBILL_BINARY
+      " estimate llama-2-7b --gpu rtx-4090 2>&1 >/dev/null | sed -n 's/.*I *refs: */instructions of one estimate: /p'";
   return std::system(counted.c_str()) == 0 ? 0 : 1;
 }

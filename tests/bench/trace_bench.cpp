@@ -22,10 +22,11 @@ void report(const char* name, const membill::ModelSpec& model, const membill::Tr
   const double fold = best_of(200, [&] { (void)membill::fold_peak(job.trace, bytes); });
   const double replay = best_of(30, [&] { (void)membill::replay(job.trace, bytes, {}, std::nullopt); });
   const double whole = best_of(30, [&] { (void)membill::estimate(model, plan, {}); });
-  std::printf("%-28s %6zu events folded into %5zu; simulate %6.3f ms, fold %6.2f us, replay %6.3f ms (%5.1f ns/event), "
-              "estimate %6.3f ms = %.2f yardsticks\n",
-              name, events, job.trace.events.size(), simulation / 1e6, fold / 1e3, replay / 1e6,
-              replay / static_cast<double>(events), whole / 1e6, whole / unit);
+  std::printf(
+      "%-28s %6zu events folded into %5zu; simulate %6.3f ms, fold %6.2f us, replay %6.3f ms (%5.1f ns/event), "
+      "estimate %6.3f ms = %.2f yardsticks\n",
+      name, events, job.trace.events.size(), simulation / 1e6, fold / 1e3, replay / 1e6,
+      replay / static_cast<double>(events), whole / 1e6, whole / unit);
 }
 
 }  // namespace
