@@ -30,7 +30,8 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
   return hidden;
 }
 
-// The decoder: everything that its forward holds in local variables is gone when it returns.
+}  // namespace
+
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
@@ -48,8 +49,6 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   f.second_output.drop();
   return hidden;
 }
-
-}  // namespace
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
   return plan.mode == Checkpointing::full && (layer + 1) % plan.every == 0;

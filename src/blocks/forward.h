@@ -106,6 +106,7 @@ struct Forward {
   DType stream = DType::bf16;  // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   ForwardHooks* hooks = nullptr;
+  bool adapters = true;             // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
   std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns

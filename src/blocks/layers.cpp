@@ -7,7 +7,7 @@
 namespace membill {
 
 Tensor apply_linear(Forward& f, Module& module, Tensor x) {
-  if (module.adapter != nullptr) return apply_adapter(f, module, std::move(x));
+  if (module.adapter != nullptr && f.adapters) return apply_adapter(f, module, std::move(x));
   return apply_base(f, module, std::move(x));
 }
 

@@ -10,6 +10,9 @@ namespace membill {
 // the shifted ones are a copy.
 [[nodiscard]] Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels);
 
+// nll_loss over log-probabilities, summed or averaged to a scalar; its gradient is a zero-filled tensor as large as they are.
+[[nodiscard]] Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets);
+
 // The fp32 copy without each sequence's last position that the model's forward made in transformers before 4.46
 // (modeling_llama.py of 4.45); `logits` are in fp32 from then on.
 [[nodiscard]] Tensor shifted_in_model(Forward& f, Tensor& logits);

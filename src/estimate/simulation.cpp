@@ -5,6 +5,7 @@
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
 #include "estimate/runtime_lines.h"
+#include "estimate/stage_run.h"
 
 namespace membill {
 namespace {
@@ -35,6 +36,7 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
+    stage_.emplace(r_, model_, plan_, dims_, expand_);
     engine_ = make_engine(r_, model_, plan_, hardware_);
     if (engine_ != nullptr) {
       engine_->wrap(job);
@@ -80,9 +82,10 @@ class JobRun {
   // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
   void fetch_batches() {
     const Size tokens = dims_.N * Size(plan_.accumulate);
-    Tensor ids = new_ids(tokens, "token ids of the step"), labels = new_ids(tokens, "labels of the step");
-    step_ids_ = std::move(ids);
-    step_labels_ = std::move(labels);
+    std::vector<Tensor> batch{new_ids(tokens, "token ids of the step")};
+    for (int i = 0; i < stage_->further_batch_tensors(); ++i)
+      batch.push_back(new_ids(tokens, "labels and masks of the step"));
+    step_batch_ = std::move(batch);
   }
 
   void micro_batch(JobModules& job) {
@@ -101,13 +104,13 @@ class JobRun {
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =
-        plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
+        plan_.loop == Loop::trainer ? r_.view(step_batch_.front(), {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);
     Tensor outputs, loss;
     if (autocast) r_.begin_autocast(*autocast);
-    loss = causal_lm_forward(forward, *program_, job.model, ids, plan_.keep_outputs ? &outputs : nullptr);
+    loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
     if (plan_.accumulate == 1)
       kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
@@ -163,7 +166,9 @@ class JobRun {
   Recorder r_;
   Items items_;
   bool expand_;
-  Tensor step_ids_, step_labels_, kept_outputs_;
+  std::optional<StageRun> stage_;
+  std::vector<Tensor> step_batch_;
+  Tensor kept_outputs_;
   std::vector<Tensor> workspaces_;
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;
@@ -171,7 +176,10 @@ class JobRun {
 
 }  // namespace
 
-Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
+Simulation simulate(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
+                    bool expand) {
+  const ModelSpec model = staged_model(given_model, given_plan);
+  const TrainingPlan plan = staged_plan(given_plan);
   if (!expand && !needs_every_layer(plan)) {
     try {
       return JobRun(model, plan, hardware, false).run();

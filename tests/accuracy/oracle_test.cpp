@@ -24,10 +24,14 @@ std::string rows_path() {
 // With MEMBILL_ROW=<part of an id>: every figure of the rows that match, measured and predicted.
 void show_row(const OracleRow& row, const Predicted& predicted) {
   fmt::print("{}\n", row.id);
-  for (const auto& [key, measured] : row.requested)
-    if (predicted.requested.count(key) != 0)
-      fmt::print("  {:<16} {:>16} {:>16} {:>10.5f} %\n", key, measured, predicted.requested.at(key),
-                 100 * relative_error(predicted.requested.at(key), measured));
+  const auto show = [](const char* kind, const auto& measured, const auto& figures) {
+    for (const auto& [key, bytes] : measured)
+      if (figures.count(key) != 0)
+        fmt::print("  {} {:<16} {:>16} {:>16} {:>10.5f} %\n", kind, key, bytes, figures.at(key),
+                   100 * relative_error(figures.at(key), bytes));
+  };
+  show("requested", row.requested, predicted.requested);
+  show("allocated", row.allocated, predicted.allocated);
 }
 
 void score(Scoreboard& board, const OracleRow& row, const Predicted& predicted) {
@@ -67,7 +71,7 @@ TEST_CASE("oracle rows are not further off than recorded") {
   std::size_t unknown = 0;
   for (const OracleRow& row : read_oracle_rows(rows_path())) {
     if (only != nullptr && row.id.find(only) == std::string::npos) continue;
-    const Predicted predicted = predict(row, only == nullptr);
+    const Predicted predicted = predict(row, true);
     if (!predicted.activations_known) {
       ++unknown;
       continue;

@@ -70,7 +70,7 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
       row.hardware.rank = run->find("rank") != nullptr ? run->find("rank")->as_int() : 0;
     row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
-    row.requested = figures(*value.find("requested"));
+    if (const Value* requested = value.find("requested")) row.requested = figures(*requested);
     row.allocated = figures(*value.find("bytes"));
     rows.push_back(std::move(row));
   }
