@@ -12,6 +12,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
     r.set_layer(static_cast<int>(i));
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
+    if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
       hidden = r.checkpoint(
           hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload},

@@ -64,6 +64,25 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   return dims;
 }
 
+void HiddenStates::convert(Recorder& r, const Tensor& last) {
+  TraceWriter& writer = r.writer();
+  std::vector<State> copies;
+  for (const State& entry : states_) {
+    writer.visit(entry.unit, true);
+    copies.push_back({entry.unit, r.empty(entry.state.shape(), DType::fp32, "hidden states in fp32")});
+  }
+  writer.visit(TraceWriter::kNoUnit, true);
+  { const Tensor copy = r.empty(last.shape(), DType::fp32, "final hidden states in fp32"); }
+  for (std::vector<State>* list : {&states_, &copies}) {
+    for (State& entry : *list) {
+      writer.visit(entry.unit, true);
+      entry.state.drop();
+    }
+    writer.visit(TraceWriter::kNoUnit, true);
+  }
+  states_.clear();
+}
+
 Module& Modules::add(std::string name) {
   modules_.push_back(std::make_unique<Module>());
   modules_.back()->name = std::move(name);

@@ -97,6 +97,21 @@ class ForwardHooks {
   virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 
+// output_hidden_states=True: what each layer of a model gets.
+class HiddenStates {
+ public:
+  void keep(Recorder& r, const Tensor& hidden) { states_.push_back({r.writer().unit(), hidden}); }
+  // Accelerate's fp32 copies of all, and of `last`; then everything is let go.
+  void convert(Recorder& r, const Tensor& last);
+
+ private:
+  struct State {
+    int unit;
+    Tensor state;
+  };
+  std::vector<State> states_;
+};
+
 struct Forward {
   Recorder& r;
   const ModelSpec& model;
@@ -106,7 +121,8 @@ struct Forward {
   DType stream = DType::bf16;  // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   ForwardHooks* hooks = nullptr;
-  bool adapters = true;             // false: PEFT's disable_adapter(), the base model alone
+  HiddenStates* hidden_states = nullptr;  // where the model keeps them for its outputs
+  bool adapters = true;                   // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
   std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns

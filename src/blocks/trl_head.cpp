@@ -78,8 +78,8 @@ class FusedHead {
     Tensor rows = r_.empty({counted_, f_.dims.h}, hidden.dtype(), "final states of the positions that count");
     if (!r_.needs_node({&hidden})) return rows;
     r_.record({&rows}, {r_.edge(hidden)},
-              [counted = counted_, whole = hidden.shape(), part = Shape{positions_, f_.dims.h},
-               type = hidden.dtype()](Recorder& r, Gradients&) {
+              [counted = counted_, whole = hidden.shape(), part = Shape{positions_, f_.dims.h}, type = hidden.dtype()](
+                  Recorder& r, Gradients&) {
                 Tensor scattered = r.empty(part, type, "gradient of the shifted final states, zero-filled");
                 { const Tensor places = index_of(r, counted); }
                 Tensor result = r.empty(whole, type, "gradient of the final states, zero-filled");

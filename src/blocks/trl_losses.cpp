@@ -3,6 +3,7 @@
 #include "blocks/generations.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
+#include "blocks/trl_classic.h"
 #include "blocks/trl_head.h"
 
 namespace membill {
@@ -24,17 +25,6 @@ Tensor total(Forward& f, const Tensor& x) {
   return sum;
 }
 
-// A view whose gradient is a zero-filled tensor of the whole.
-Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
-  Recorder& r = f.r;
-  Tensor part = r.view(x, shape);
-  if (!r.needs_node({&x})) return part;
-  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(whole, type, label)};
-  });
-  return part;
-}
-
 FusedHeadOutputs outputs_of(Stage stage) {
   FusedHeadOutputs outputs;
   outputs.entropy = true;
@@ -53,6 +43,35 @@ class TrlRun {
     return total(f_, r_.neg(outputs.log_probabilities));
   }
 
+  // The model's own loss, then metrics over the logits that Accelerate hands out.
+  Tensor supervised_classic(ModelModules& policy) {
+    Tensor hidden = decoder(f_, policy);
+    r_.set_items(f_.items.loss_logits);
+    Tensor logits = architecture_.head(f_, policy.outer, std::move(hidden));
+    Tensor loss = causal_lm_loss(f_, logits, ids_);
+    if (f_.hooks != nullptr) f_.hooks->after_model();
+    r_.set_items(f_.items.loss_upcast);
+    if (r_.autocast()) logits = r_.cast(std::move(logits), DType::fp32);
+    classic_supervised_metrics(f_, logits);
+    return loss;
+  }
+
+  Tensor preference_classic(ModelModules& policy, const ReferenceModel* reference) {
+    const bool pairs = f_.plan.stage == Stage::dpo;
+    if (!pairs) kl_forward(f_, policy);
+    std::vector<Tensor> copies;
+    Tensor log_probs;
+    {
+      const Tensor logits = whole_logits(f_, policy, pairs);
+      r_.set_items(f_.items.loss_probabilities);
+      log_probs = classic_log_probabilities(
+          f_, pairs ? logits : part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled"));
+      keep_copies(logits, copies);
+    }
+    if (reference != nullptr) reference_classic(*reference);
+    return total(f_, log_probs);
+  }
+
   Tensor preference(ModelModules& policy, const ReferenceModel* reference) {
     const Tensor labels = r_.empty({f_.dims.N, Size(1)}, DType::int64, "labels of the completions");
     const FusedHeadResult outputs = fused(f_, policy, outputs_of(f_.plan.stage));
@@ -66,7 +85,7 @@ class TrlRun {
   Tensor odds(ModelModules& policy) {
     const Tensor mask = column(f_.dims.N, DType::int64, "mask of both sequences");
     const Tensor labels = column(f_.dims.N, DType::int64, "labels of both sequences");
-    const Tensor logits = whole_logits(policy);
+    const Tensor logits = whole_logits(f_, policy, false);
     r_.set_items(f_.items.loss_probabilities);
     Tensor likelihood;
     if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
@@ -104,14 +123,64 @@ class TrlRun {
     return r_.empty({rows, Size(1)}, type, label);
   }
 
-  // The model's logits as Accelerate hands them out: in fp32 when it runs the model under autocast.
-  Tensor whole_logits(ModelModules& policy) {
-    Tensor hidden = decoder(f_, policy);
-    r_.set_items(f_.items.loss_logits);
-    Tensor logits = architecture_.head(f_, policy.outer, std::move(hidden));
-    if (f_.hooks != nullptr) f_.hooks->after_model();
-    r_.set_items(f_.items.loss_upcast);
-    return r_.autocast() ? r_.cast(std::move(logits), DType::fp32) : logits;
+  [[nodiscard]] Size positions() const { return f_.dims.N - f_.dims.b; }
+
+  // The model's outputs as Accelerate hands them out: in fp32 when it runs the model under autocast. `states`: the hidden states
+  // before each layer and the last are outputs, too.
+  Tensor whole_logits(Forward& f, ModelModules& modules, bool states) {
+    HiddenStates hidden_states;
+    if (states) f.hidden_states = &hidden_states;
+    Tensor hidden = decoder(f, modules);
+    r_.set_items(f.items.loss_logits);
+    Tensor logits = architecture_.head(f, modules.outer, hidden);
+    if (f.hooks != nullptr) f.hooks->after_model();
+    f.hidden_states = nullptr;
+    r_.set_items(f.items.loss_upcast);
+    if (!r_.autocast()) return logits;
+    Tensor wide = r_.cast(logits, DType::fp32);
+    if (states) hidden_states.convert(r_, hidden);
+    logits.drop();
+    hidden.drop();
+    return wide;
+  }
+
+  // DPO averages the logits of each half; KTO copies the rows of desirable and of undesirable samples, and keeps the copies.
+  void keep_copies(const Tensor& logits, std::vector<Tensor>& copies) {
+    const Size half = r_.symbols().ceil_div(f_.plan.stage == Stage::dpo ? counted_ : f_.dims.N, Size(2));
+    for (int i = 0; i < 2; ++i) {
+      Tensor copy = r_.empty({half, f_.dims.V}, logits.dtype(), "logits of half of the rows");
+      if (f_.plan.stage == Stage::kto) copies.push_back(std::move(copy));
+    }
+  }
+
+  // KTO's estimate of the divergence: completions of other prompts, without gradients.
+  void kl_forward(Forward& f, ModelModules& modules) {
+    const bool grad = r_.grad_enabled();
+    r_.set_grad_enabled(false);
+    {
+      const Tensor logits = whole_logits(f, modules, false);
+      r_.set_items(f_.items.loss_probabilities);
+      const Tensor result = classic_log_probabilities(f, logits);
+    }
+    r_.set_grad_enabled(grad);
+    r_.writer().moment("forward");
+  }
+
+  void reference_classic(const ReferenceModel& reference) {
+    r_.writer().moment("reference");
+    TrainingPlan plan = f_.plan;
+    plan.checkpointing.mode = Checkpointing::none;
+    Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
+    f.adapters = reference.adapters;
+    r_.set_grad_enabled(false);
+    {
+      std::vector<Tensor> copies;
+      const Tensor logits = whole_logits(f, *reference.modules, plan.stage == Stage::dpo);
+      r_.set_items(f_.items.loss_probabilities);
+      const Tensor result = classic_log_probabilities(f, logits);
+      keep_copies(logits, copies);
+    }
+    r_.set_grad_enabled(true);
   }
 
   [[nodiscard]] bool counts_likelihood() const {
@@ -133,17 +202,18 @@ class TrlRun {
 
   // selective_log_softmax over logits[:, :-1]: the logits are kept, their gradient is made at once.
   Tensor log_probabilities(const Tensor& logits) {
-    const Size positions = f_.dims.N - f_.dims.b;
-    const Tensor shifted = part_of(f_, logits, {positions, f_.dims.V}, "gradient of the logits, zero-filled");
-    const Tensor labels = column(positions, DType::int64, "shifted labels");
-    const Tensor counts = column(positions, DType::boolean, "positions that count");
-    Tensor result = column(positions, DType::fp32, "log-probabilities");
-    const Tensor normaliser = column(positions, DType::fp32, "log of the normaliser");
+    const Tensor shifted = part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled");
+    if (classic_) return classic_log_probabilities(f_, shifted);
+    const Tensor labels = column(positions(), DType::int64, "shifted labels");
+    const Tensor counts = column(positions(), DType::boolean, "positions that count");
+    Tensor result = column(positions(), DType::fp32, "log-probabilities");
+    const Tensor normaliser = column(positions(), DType::fp32, "log of the normaliser");
     if (!r_.needs_node({&shifted})) return result;
-    r_.record({&result}, {r_.edge(shifted)},
-              [kept = r_.saved(shifted), labels, normaliser, kept_result = r_.detach(result)](Recorder& rec, Gradients&) {
-                return Gradients{rec.empty(kept.shape(), kept.dtype(), "gradient of the shifted logits")};
-              });
+    r_.record(
+        {&result}, {r_.edge(shifted)},
+        [kept = r_.saved(shifted), labels, normaliser, kept_result = r_.detach(result)](Recorder& rec, Gradients&) {
+          return Gradients{rec.empty(kept.shape(), kept.dtype(), "gradient of the shifted logits")};
+        });
     return result;
   }
 
@@ -165,6 +235,7 @@ class TrlRun {
   const Architecture& architecture_;
   const Tensor& ids_;
   Size counted_;
+  bool classic_ = generations(f_.plan).trl == Generations::Trl::classic;
 };
 
 }  // namespace
@@ -172,9 +243,12 @@ class TrlRun {
 Tensor trl_forward(Forward& f, const Architecture& architecture, ModelModules& policy, const ReferenceModel* reference,
                    const Tensor& ids, const Size& counted) {
   TrlRun run(f, architecture, ids, counted);
-  if (f.plan.stage == Stage::sft || f.plan.stage == Stage::pretrain) return run.supervised(policy);
+  const bool classic = generations(f.plan).trl == Generations::Trl::classic;
+  if (f.plan.stage == Stage::sft || f.plan.stage == Stage::pretrain)
+    return classic ? run.supervised_classic(policy) : run.supervised(policy);
   if (f.plan.stage == Stage::reward) return run.reward(policy);
   if (f.plan.stage == Stage::orpo || f.plan.stage == Stage::simpo) return run.odds(policy);
+  if (classic) return run.preference_classic(policy, reference);
   return run.preference(policy, reference);
 }
 

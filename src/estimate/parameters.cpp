@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "estimate/adapter_modules.h"
 #include "estimate/layer_units.h"
@@ -57,6 +58,8 @@ class DimensionNames {
   const KindDims& kind_;
 };
 
+bool is_4bit(WeightFormat format) { return format == WeightFormat::nf4 || format == WeightFormat::fp4; }
+
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -73,19 +76,18 @@ std::string local_name(const TensorSpec& spec) {
 
 class Builder {
  public:
-  Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
+  Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
+          std::string_view weights_item)
       : r_(recorder),
         model_(model),
         plan_(plan),
         dims_(dims),
         expand_(expand),
-        weights_(recorder.writer().item("weights.base")),
+        weights_(recorder.writer().item(weights_item)),
         buffers_(recorder.writer().item("weights.buffers")) {}
 
   JobModules run() {
-    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
-        four_bits && plan_.double_quant)
-      job_.buffers.push_back(shared_scale_table(r_));
+    if (is_4bit(plan_.weights) && plan_.double_quant) job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
     return std::move(job_);
   }
@@ -162,7 +164,7 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
-      fill(*parameter, names.shape(spec), unquantized_dtype(plan_), weights_, spec, unit, trained);
+      fill(*parameter, names.shape(spec), unquantized_dtype(plan_, spec.role), weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
@@ -239,16 +241,25 @@ DType adapter_dtype(const TrainingPlan& plan) {
   switch (plan.adapter.dtype) {
     case AdapterDType::bf16: return DType::bf16;
     case AdapterDType::fp16: return DType::fp16;
-    case AdapterDType::fp32:
-    case AdapterDType::automatic: return DType::fp32;
+    case AdapterDType::fp32: return DType::fp32;
+    case AdapterDType::automatic: break;
   }
-  return DType::fp32;
+  // trl 1.16 trainer/sft_trainer.py: adapters over a 4-bit base are cast to bf16.
+  const bool trl = is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::fused;
+  return trl ? DType::bf16 : DType::fp32;
 }
 
 // peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
 bool is_cast_for_kbit(WeightFormat format) {
   return format == WeightFormat::nf4 || format == WeightFormat::fp4 || format == WeightFormat::int8 ||
          format == WeightFormat::awq_int4;
+}
+
+DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {
+  // trl 0.24 models/utils.py peft_module_casting_to_bf16: embeddings and head of a 4-bit model go back to 16 bits.
+  const bool ends = role == TensorRole::embedding || role == TensorRole::position || role == TensorRole::head;
+  if (ends && is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::classic) return base_dtype(plan);
+  return unquantized_dtype(plan);
 }
 
 DType unquantized_dtype(const TrainingPlan& plan) {
@@ -279,8 +290,8 @@ Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape
 bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
 
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
-                         bool expand) {
-  JobModules job = Builder(recorder, model, plan, dims, expand).run();
+                         bool expand, std::string_view weights_item) {
+  JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
   if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
   return job;
 }

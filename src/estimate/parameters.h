@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "blocks/causal_lm.h"
@@ -15,6 +16,8 @@ namespace membill {
 [[nodiscard]] DType base_dtype(const TrainingPlan& plan);
 // Type of the base parameters that a quantised storage leaves alone: prepare_model_for_kbit_training makes them fp32.
 [[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan);
+// Of one of them: TRL before 1.0 takes embeddings and head back.
+[[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan, TensorRole role);
 // Whether k-bit preparation turns the parameters beside such weights to fp32.
 [[nodiscard]] bool is_cast_for_kbit(WeightFormat format);
 // Whether the engine holds parameters in shards: modules then have no memory of their own between the engine's gathers.
@@ -46,8 +49,8 @@ struct JobModules {
 };
 
 // Makes every module of the model, allocating weights, buffers and adapters as loading and PEFT do, and tells `writer` the units.
-// Throws InputError when an adapter target matches nothing.
+// `weights_item`: what the base weights belong to. Throws InputError when an adapter target matches nothing.
 [[nodiscard]] JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
-                                       const Dims& dims, bool expand);
+                                       const Dims& dims, bool expand, std::string_view weights_item = "weights.base");
 
 }  // namespace membill

@@ -96,7 +96,7 @@ class JobRun {
                     plan_,
                     dims_,
                     items_,
-                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_)),
+                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_, TensorRole::embedding)),
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);

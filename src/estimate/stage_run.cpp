@@ -42,11 +42,16 @@ TrainingPlan staged_plan(const TrainingPlan& plan) {
   return staged;
 }
 
+bool runs_preference_stage(const TrainingPlan& plan) {
+  return plan.stage == Stage::dpo || plan.stage == Stage::kto || plan.stage == Stage::orpo ||
+         plan.stage == Stage::simpo;
+}
+
 StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
     : plan_(plan), dims_(dims), reference_(has_reference(plan)) {
   if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
   // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
-  reference_model_ = build_modules(recorder, model, plan, dims, expand);
+  reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
 }
 
 int StageRun::further_batch_tensors() const { return runs_trl(plan_) ? 2 : 1; }

@@ -13,6 +13,9 @@ namespace membill {
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
 [[nodiscard]] TrainingPlan staged_plan(const TrainingPlan& plan);
 
+// True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.
+[[nodiscard]] bool runs_preference_stage(const TrainingPlan& plan);
+
 class StageRun {
  public:
   // Allocates the reference model where the stage has one of its own.

@@ -44,11 +44,8 @@ std::string unbilled_checkpointing(const Plan& plan) {
 }
 
 constexpr std::array kLimits{
-    Limit{"stage",
-          [](const Plan& p) {
-            return unless(is_one_of(p.stage, {Stage::sft, Stage::pretrain}), word_of(kStageWords, p.stage));
-          },
-          "sft, pretrain"},
+    Limit{"stage", [](const Plan& p) { return unless(p.stage != Stage::inference, word_of(kStageWords, p.stage)); },
+          "pretrain, sft, reward, dpo, orpo, simpo, kto"},
     Limit{"method",
           [](const Plan& p) {
             return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),
