@@ -54,8 +54,7 @@ void classic_supervised_metrics(Forward& f, const Tensor& logits) {
     const Tensor products = r.empty(chunk, logits.dtype(), "products of a chunk");
   }
   {
-    const Tensor shifted =
-        r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
+    const Tensor shifted = r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
   }
   r.set_grad_enabled(grad);
 }

@@ -26,7 +26,8 @@ TEST_CASE("TRL's trainers") {
       if (predicted.allocated.count(key) != 0)
         board.add(group, key, relative_error(predicted.allocated.at(key), measured));
     peaks.values.push_back(relative_error(predicted.allocated.at("peak"), row.allocated.at("peak")));
-    if (std::abs(peaks.values.back()) > 0.005) fmt::print("{:<80} peak {:>9.4f} %\n", row.id, 100 * peaks.values.back());
+    if (std::abs(peaks.values.back()) > 0.005)
+      fmt::print("{:<80} peak {:>9.4f} %\n", row.id, 100 * peaks.values.back());
   }
   fmt::print("{}rows that are refused: {}\n", board.table(), refused);
   CHECK(peaks.values.size() > 40);
