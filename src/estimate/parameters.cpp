@@ -80,13 +80,14 @@ class Builder {
         dims_(dims),
         expand_(expand),
         weights_(recorder.writer().item("weights.base")),
-        buffers_(recorder.writer().item("weights.buffers")) {}
+        buffers_(recorder.writer().item("weights.buffers")),
+        quantizer_{plan.weights, plan.double_quant, base_dtype(plan)} {}
 
   JobModules run() {
-    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
-        four_bits && plan_.double_quant)
-      job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
+    if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
+    if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
+    if (unquantized_dtype(plan_) != base_dtype(plan_)) prepare_for_kbit();
     return std::move(job_);
   }
 
@@ -162,12 +163,33 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
-      fill(*parameter, names.shape(spec), unquantized_dtype(plan_), weights_, spec, unit, trained);
+      const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_) : base_dtype(plan_);
+      fill(*parameter, names.shape(spec), made, weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }
+  }
+
+  // A hand-written loop that quantises module by module makes a tied head's own matrix before it ties it.
+  void tie_head() {
+    if (model_.tied_embeddings && job_.model.outer.find("lm_head") == nullptr)
+      const Tensor matrix = r_.empty({dims_.V, dims_.h}, base_dtype(plan_), "head before it is tied", weights_);
+  }
+
+  // peft/utils/other.py prepare_model_for_kbit_training: 16-bit parameters to fp32, one after another; then the cache is emptied.
+  void prepare_for_kbit() {
+    TraceWriter& writer = r_.writer();
+    for (Parameter* parameter : unquantized_) {
+      if (parameter->unit != writer.unit()) {
+        if (writer.unit() != TraceWriter::kNoUnit) writer.leave();
+        if (parameter->unit != TraceWriter::kNoUnit) writer.enter(parameter->unit, true);
+      }
+      parameter->value = r_.empty(parameter->value.shape(), unquantized_dtype(plan_), parameter->label, weights_);
+    }
+    if (writer.unit() != TraceWriter::kNoUnit) writer.leave();
+    writer.empty_cache();
   }
 
   // bitsandbytes replaces every torch.nn.Linear but the output head.
@@ -177,7 +199,7 @@ class Builder {
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
-    module.quantized = store_quantized(r_, plan_.weights, plan_.double_quant, shape);
+    module.quantized = store_quantized(r_, quantizer_, shape);
     auto body = std::make_shared<TensorBody>();
     body->shape = shape;
     body->dtype = DType::uint8;
@@ -195,6 +217,7 @@ class Builder {
     parameter.trainable = trained;
     parameter.in_by_out = spec.module == ModuleKind::conv1d && spec.shape.size() == 2;
     parameter.label = label(spec);
+    if (parameter.value.handle()->storage != nullptr) unquantized_.push_back(&parameter);
     if (!trained) return;
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
@@ -222,6 +245,8 @@ class Builder {
   const Dims& dims_;
   bool expand_;
   ItemId weights_, buffers_;
+  Quantizer quantizer_;
+  std::vector<Parameter*> unquantized_;  // with memory of their own
   JobModules job_;
 };
 
@@ -268,11 +293,15 @@ std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
   return std::nullopt;
 }
 
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
-                       ItemId item, bool trained) {
+bool has_own_memory(const TrainingPlan& plan, bool trained) {
   const bool in_flat_group =
       trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
-  if (!shards_parameters(plan) && !in_flat_group) return recorder.empty(shape, dtype, label, item);
+  return !shards_parameters(plan) && !in_flat_group;
+}
+
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
+                       ItemId item, bool trained) {
+  if (has_own_memory(plan, trained)) return recorder.empty(shape, dtype, label, item);
   return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 

@@ -22,6 +22,7 @@ class Replay {
     for (std::size_t i = 0; i < flat_.events.size() && result_.survives; ++i) step(flat_.events[i], i);
     close_moment();
     note_reserved();
+    result_.reserved_last = driver_.counters().reserved.current;
     result_.retries = driver_.counters().retries;
     return std::move(result_);
   }
