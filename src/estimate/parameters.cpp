@@ -84,11 +84,14 @@ class Builder {
         dims_(dims),
         expand_(expand),
         weights_(recorder.writer().item(weights_item)),
-        buffers_(recorder.writer().item("weights.buffers")) {}
+        buffers_(recorder.writer().item("weights.buffers")),
+        quantizer_{plan.weights, plan.double_quant, base_dtype(plan)} {}
 
   JobModules run() {
-    if (is_4bit(plan_.weights) && plan_.double_quant) job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
+    if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
+    if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
+    if (unquantized_dtype(plan_) != base_dtype(plan_)) prepare_for_kbit();
     return std::move(job_);
   }
 
@@ -164,12 +167,35 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
-      fill(*parameter, names.shape(spec), unquantized_dtype(plan_, spec.role), weights_, spec, unit, trained);
+      const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
+      fill(*parameter, names.shape(spec), made, weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }
+  }
+
+  // A hand-written loop that quantises module by module makes a tied head's own matrix before it ties it.
+  void tie_head() {
+    if (model_.tied_embeddings && job_.model.outer.find("lm_head") == nullptr)
+      const Tensor matrix = r_.empty({dims_.V, dims_.h}, base_dtype(plan_), "head before it is tied", weights_);
+  }
+
+  // peft/utils/other.py prepare_model_for_kbit_training: 16-bit parameters to fp32, one after another; then the cache is emptied.
+  void prepare_for_kbit() {
+    for (const Unquantized& entry : unquantized_) convert(entry, unquantized_dtype(plan_));
+    for (const Unquantized& entry : unquantized_)
+      if (const DType last = unquantized_dtype(plan_, entry.role); last != unquantized_dtype(plan_))
+        convert(entry, last);
+    r_.writer().visit(TraceWriter::kNoUnit, true);
+    r_.writer().empty_cache();
+  }
+
+  void convert(const Unquantized& entry, DType type) {
+    Parameter& parameter = *entry.parameter;
+    r_.writer().visit(parameter.unit, true);
+    parameter.value = r_.empty(parameter.value.shape(), type, parameter.label, weights_);
   }
 
   // bitsandbytes replaces every torch.nn.Linear but the output head.
@@ -179,7 +205,7 @@ class Builder {
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
-    module.quantized = store_quantized(r_, plan_.weights, plan_.double_quant, shape);
+    module.quantized = store_quantized(r_, quantizer_, shape);
     auto body = std::make_shared<TensorBody>();
     body->shape = shape;
     body->dtype = DType::uint8;
@@ -197,10 +223,16 @@ class Builder {
     parameter.trainable = trained;
     parameter.in_by_out = spec.module == ModuleKind::conv1d && spec.shape.size() == 2;
     parameter.label = label(spec);
+    if (parameter.value.handle()->storage != nullptr) unquantized_.push_back({&parameter, spec.role});
     if (!trained) return;
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
   }
+
+  struct Unquantized {
+    Parameter* parameter;
+    TensorRole role;
+  };
 
   static const char* label(const TensorSpec& spec) {
     switch (spec.role) {
@@ -224,6 +256,8 @@ class Builder {
   const Dims& dims_;
   bool expand_;
   ItemId weights_, buffers_;
+  Quantizer quantizer_;
+  std::vector<Unquantized> unquantized_;  // with memory of their own
   JobModules job_;
 };
 
@@ -279,11 +313,15 @@ std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
   return std::nullopt;
 }
 
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
-                       ItemId item, bool trained) {
+bool has_own_memory(const TrainingPlan& plan, bool trained) {
   const bool in_flat_group =
       trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
-  if (!shards_parameters(plan) && !in_flat_group) return recorder.empty(shape, dtype, label, item);
+  return !shards_parameters(plan) && !in_flat_group;
+}
+
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
+                       ItemId item, bool trained) {
+  if (has_own_memory(plan, trained)) return recorder.empty(shape, dtype, label, item);
   return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 

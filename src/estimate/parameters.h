@@ -24,6 +24,8 @@ namespace membill {
 [[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
 // The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.
 [[nodiscard]] std::optional<DType> gathered_dtype(const TrainingPlan& plan);
+// Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
+[[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
 // A parameter's tensor: allocated, or a placeholder where the engine shards it or holds it in a flat group.
 [[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
                                      const char* label, ItemId item, bool trained);

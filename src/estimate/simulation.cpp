@@ -37,6 +37,7 @@ class JobRun {
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
     stage_.emplace(r_, model_, plan_, dims_, expand_);
+    if (plan_.loop == Loop::plain) writer_.empty_cache();
     engine_ = make_engine(r_, model_, plan_, hardware_);
     if (engine_ != nullptr) {
       engine_->wrap(job);

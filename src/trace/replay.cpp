@@ -23,6 +23,7 @@ class Replay {
     walk_.run(*this);
     close_moment();
     note_reserved();
+    result_.reserved_last = driver_.counters().reserved.current;
     result_.retries = driver_.counters().retries;
     return std::move(result_);
   }

@@ -24,6 +24,7 @@ struct ReplayResult {
   std::int32_t failed_moment = -1;    // index into Trace::moments
   std::int64_t allocated = 0;         // highest in the billed step, as max_memory_allocated counts
   std::int64_t reserved = 0;          // highest of the whole job, as max_memory_reserved counts
+  std::int64_t reserved_last = 0;     // when the job ends: the highest since the cache was last emptied
   std::int64_t retries = 0;           // times that the cache had to be given up
   std::vector<ReplayMoment> moments;  // of the billed step, in order of first occurrence
 };

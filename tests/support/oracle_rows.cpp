@@ -87,7 +87,7 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
     const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
-    result.reserved = replayed.reserved;
+    result.reserved = replayed.reserved_last;  // the measuring script resets its peaks as each phase begins
     for (const ReplayMoment& moment : replayed.moments) {
       std::string name = job.trace.moments[static_cast<std::size_t>(moment.moment)];
       if (name == "loss") name = "forward";
