@@ -1,8 +1,5 @@
-#include "estimate/engines/engine.h"
-
-#include <cstdlib>
-
 #include "estimate/engines/ddp.h"
+#include "estimate/engines/engine.h"
 #include "estimate/engines/fsdp2.h"
 #include "estimate/engines/zero12.h"
 
@@ -12,7 +9,7 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
                                        const Hardware& hardware) {
   switch (plan.engine) {
     case Engine::ddp: return make_ddp(recorder, plan);
-    case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware) : nullptr;
+    case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
       return plan.sharding.zero == 1 || plan.sharding.zero == 2 ? make_zero12(recorder, plan, hardware, model.hidden)
                                                                 : nullptr;
@@ -23,19 +20,14 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
   return nullptr;
 }
 
-bool needs_every_layer(const TrainingPlan& plan) { return plan.engine == Engine::deepspeed; }
-
-double engine_number(const TrainingPlan& plan, const char* key, double fallback) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  if (found == plan.sharding.engine_keys.end()) return fallback;
-  char* end = nullptr;
-  const double value = std::strtod(found->second.c_str(), &end);
-  return end == found->second.c_str() ? fallback : value;
+bool needs_every_layer(const TrainingPlan& plan) {
+  return plan.engine == Engine::deepspeed || (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
 }
 
-bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  return found == plan.sharding.engine_keys.end() ? fallback : found->second == "true";
+std::int64_t pinned_bytes(std::int64_t bytes) {
+  std::int64_t taken = bytes > 0 ? 1 : 0;
+  while (taken < bytes) taken = checked_mul(taken, 2);
+  return taken;
 }
 
 }  // namespace membill
