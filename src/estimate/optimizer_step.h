@@ -14,8 +14,8 @@ class OptimizerRun {
   // REQUIRES: plan.optimizer names a row of optimizers().
   OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained);
 
-  // The optimizer's constructor: fp32 masters, and states that exist before the first step.
-  void construct();
+  // The optimizer's constructor: fp32 masters, and states that exist before the first step; all of them with `states`.
+  void construct(bool states = false);
   // One step; the first creates the states. Nothing when updates run inside the backward.
   void step();
   // zero_grad(set_to_none=True).

@@ -42,7 +42,7 @@ class JobRun {
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
-    optimizer.construct();
+    optimizer.construct(engine_ != nullptr && engine_->makes_states());
     step(job, optimizer);
     writer_.begin_billed_step();
     step(job, optimizer);

@@ -32,8 +32,10 @@ class EngineRun {
   virtual void after_step() {}
   // The engine clips by itself; torch.nn.utils.clip_grad_norm_ does not run.
   [[nodiscard]] virtual bool clips() const { return false; }
+  // It makes the optimizer's states as it starts, by a step without effect.
+  [[nodiscard]] virtual bool makes_states() const { return false; }
   // Bytes in host memory by item of the bill, beside the optimizer's own.
-  [[nodiscard]] virtual std::map<std::string, std::int64_t> on_host() const { return {}; }
+  [[nodiscard]] virtual std::map<std::string, std::int64_t> on_host() { return {}; }
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.

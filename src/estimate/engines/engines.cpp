@@ -1,6 +1,7 @@
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/engine.h"
 #include "estimate/engines/fsdp2.h"
+#include "estimate/engines/zero0.h"
 #include "estimate/engines/zero12.h"
 
 namespace membill {
@@ -11,8 +12,8 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
     case Engine::ddp: return make_ddp(recorder, plan);
     case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
-      return plan.sharding.zero == 1 || plan.sharding.zero == 2 ? make_zero12(recorder, plan, hardware, model.hidden)
-                                                                : nullptr;
+      if (plan.sharding.zero == 0) return make_zero0(recorder);
+      return plan.sharding.zero == 3 ? nullptr : make_zero12(recorder, plan, hardware, model.hidden);
     case Engine::torch:
     case Engine::fsdp:
     case Engine::megatron: return nullptr;
@@ -21,7 +22,8 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
 }
 
 bool needs_every_layer(const TrainingPlan& plan) {
-  return plan.engine == Engine::deepspeed || (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
+  return (plan.engine == Engine::deepspeed && plan.sharding.zero > 0) ||
+         (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
 }
 
 std::int64_t pinned_bytes(std::int64_t bytes) {

@@ -48,7 +48,13 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     replace_trained(job);
   }
 
-  void begin_micro_batch(bool last) override { reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer); }
+  // Gradients that are not reduced yet accumulate whole in the type of the reduction.
+  void begin_micro_batch(bool last) override {
+    reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer);
+    for (Fsdp2Unit* unit : units())
+      for (ShardedTensor& tensor : unit->tensors)
+        tensor.whole->gradient_dtype = reduces_ ? std::nullopt : std::optional<DType>(reduce_dtype(tensor));
+  }
   void gradient_ready(Parameter&) override {}
   ForwardHooks* forward_hooks() override { return this; }
 
@@ -88,10 +94,10 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     reduced_output_.drop();
   }
 
-  [[nodiscard]] std::map<std::string, std::int64_t> on_host() const override {
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
     std::map<std::string, std::int64_t> bytes;
     if (!shards_.on_host) return bytes;
-    for (const Fsdp2Unit* unit : units())
+    for (Fsdp2Unit* unit : units())
       for (const ShardedTensor& tensor : unit->tensors) add_host_bytes(tensor, bytes);
     return bytes;
   }
@@ -120,15 +126,15 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     order_.push_back(&unit);
   }
 
-  [[nodiscard]] std::vector<const Fsdp2Unit*> units() const {
-    std::vector<const Fsdp2Unit*> all{&root_, &embedding_, &tail_};
-    for (const auto& [key, unit] : layers_) all.push_back(&unit);
+  [[nodiscard]] std::vector<Fsdp2Unit*> units() {
+    std::vector<Fsdp2Unit*> all{&root_};
+    all.insert(all.end(), order_.begin(), order_.end());
     return all;
   }
 
   void replace_trained(JobModules& job) {
     std::map<const Parameter*, Parameter*> shards;
-    for (const Fsdp2Unit* unit : units())
+    for (Fsdp2Unit* unit : units())
       for (const ShardedTensor& tensor : unit->tensors) shards[tensor.whole] = tensor.shard.get();
     for (TrainedParameter& trained : job.trained) {
       trained.parameter = shards.at(trained.parameter);
@@ -227,22 +233,9 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   void after_unit_backward(Fsdp2Unit& unit) {
     unit.gathered.clear();
     std::vector<ShardedTensor*> with_gradient;
-    for (ShardedTensor& tensor : unit.tensors) {
-      if (!tensor.whole->gradient.defined()) continue;
-      accumulate(tensor);
-      with_gradient.push_back(&tensor);
-    }
+    for (ShardedTensor& tensor : unit.tensors)
+      if (tensor.whole->gradient.defined()) with_gradient.push_back(&tensor);
     if (reduces_ && !with_gradient.empty()) reduce(with_gradient);
-  }
-
-  // A gradient in another type than that of the reduction is added to a copy in that type.
-  void accumulate(ShardedTensor& tensor) {
-    const DType type = reduce_dtype(tensor);
-    Tensor& gradient = tensor.whole->gradient;
-    if (gradient.dtype() == type || (reduces_ && !tensor.accumulated.defined())) return;
-    if (!tensor.accumulated.defined())
-      tensor.accumulated = r_.empty(gradient.shape(), type, "accumulated gradient", gradient_item_);
-    gradient.drop();
   }
 
   // Gradients are copied into the reduce-scatter's input, which lives until the next unit's.
@@ -256,10 +249,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     }
     reduce_input_.drop();
     reduce_input_ = r_.empty({whole, Size(1)}, type, "reduce-scatter input", reduce_item_);
-    for (ShardedTensor* tensor : reduced) {
-      tensor->whole->gradient.drop();
-      tensor->accumulated.drop();
-    }
+    for (ShardedTensor* tensor : reduced) tensor->whole->gradient.drop();
     Tensor sharded = r_.empty({part, Size(1)}, type, "sharded gradient", gradient_item_);
     if (plan_.sharding.fsdp == "hybrid_shard") reduced_output_ = sharded;
     if (type != stored) sharded = r_.empty({part, Size(1)}, stored, "sharded gradient", gradient_item_);

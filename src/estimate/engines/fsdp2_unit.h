@@ -16,7 +16,6 @@ struct ShardedTensor {
   std::unique_ptr<Parameter> codes;  // `whole` of a quantised weight: its packed bytes as a floating type
   std::unique_ptr<Parameter> shard;  // what the optimizer steps; this rank's rows, without padding
   Size rows, row;                    // rows of the padded shard, elements of a row
-  Tensor accumulated;                // gradient kept whole between micro-batches, in the type of the reduction
   [[nodiscard]] Size elements() const { return rows * row; }
 };
 
