@@ -75,11 +75,14 @@ void OptimizerRun::update_in_backward(Parameter& parameter) {
   const auto at = std::find_if(trained_.begin(), trained_.end(),
                                [&](const TrainedParameter& trained) { return trained.parameter == &parameter; });
   if (at == trained_.end()) return;
-  const auto index = static_cast<std::size_t>(at - trained_.begin());
-  if (!has_states_[index]) states_.create(*at);
+  step_one(static_cast<std::size_t>(at - trained_.begin()));
+  parameter.gradient.drop();
+}
+
+void OptimizerRun::step_one(std::size_t index) {
+  if (!has_states_[index]) states_.create(trained_[index]);
   has_states_[index] = true;
   OptimizerTemporaries(r_, trained_, types_).run_for(index, temporaries());
-  parameter.gradient.drop();
 }
 
 void OptimizerRun::drop_gradients() {

@@ -18,6 +18,8 @@ class OptimizerRun {
   void construct(bool states = false);
   // One step; the first creates the states. Nothing when updates run inside the backward.
   void step();
+  // The step of one trained parameter alone.
+  void step_one(std::size_t index);
   // zero_grad(set_to_none=True).
   void drop_gradients();
   // Gradient clipping by norm. Nothing when gradients are gone before it.

@@ -66,10 +66,20 @@ class JobRun {
     if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");
     if (engine_ != nullptr) engine_->before_step();
-    optimizer.step();
+    take_step(optimizer);
     if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
     optimizer.drop_gradients();
+  }
+
+  void take_step(OptimizerRun& optimizer) {
+    const std::size_t parts = engine_ == nullptr ? 0 : engine_->sub_steps();
+    if (parts == 0) return optimizer.step();
+    for (std::size_t part = 0; part < parts; ++part) {
+      engine_->before_sub_step(part);
+      optimizer.step_one(part);
+      engine_->after_sub_step(part);
+    }
   }
 
   // The first and, where an engine acts at the end of the step, the last differ from those between.

@@ -30,6 +30,10 @@ class EngineRun {
   // Around the optimizer's step: gradients in the form in which it reads them, and what goes with them.
   virtual void before_step() {}
   virtual void after_step() {}
+  // The step is made in so many parts, one trained parameter each, with work around each; 0: as a whole.
+  [[nodiscard]] virtual std::size_t sub_steps() const { return 0; }
+  virtual void before_sub_step(std::size_t index) { static_cast<void>(index); }
+  virtual void after_sub_step(std::size_t index) { static_cast<void>(index); }
   // The engine clips by itself; torch.nn.utils.clip_grad_norm_ does not run.
   [[nodiscard]] virtual bool clips() const { return false; }
   // It makes the optimizer's states as it starts, by a step without effect.

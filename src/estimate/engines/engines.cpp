@@ -3,6 +3,7 @@
 #include "estimate/engines/fsdp2.h"
 #include "estimate/engines/zero0.h"
 #include "estimate/engines/zero12.h"
+#include "estimate/engines/zero3.h"
 
 namespace membill {
 
@@ -13,7 +14,8 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
     case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
       if (plan.sharding.zero == 0) return make_zero0(recorder);
-      return plan.sharding.zero == 3 ? nullptr : make_zero12(recorder, plan, hardware, model.hidden);
+      return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)
+                                     : make_zero12(recorder, plan, hardware, model.hidden);
     case Engine::torch:
     case Engine::fsdp:
     case Engine::megatron: return nullptr;

@@ -63,7 +63,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   Tensor after_embedding(Tensor embedded) override {
     if (embedding_.tensors.empty()) return embedded;
     leave(embedding_);
-    return with_hook(std::move(embedded), [this] { before_unit_backward(embedding_); });
+    return r_.with_backward_hook(embedded, [this] { before_unit_backward(embedding_); });
   }
   void before_layer(int unit, int layer) override {
     if (Fsdp2Unit* now = find(unit, layer)) enter(*now);
@@ -75,11 +75,11 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     if (tail_.tensors.empty()) return hidden;
     enter(tail_);
     if (tied_) return hidden;  // entered with token ids, which need no gradient: reduced when the backward is over
-    return with_hook(std::move(hidden), [this] { after_unit_backward(tail_); });
+    return r_.with_backward_hook(hidden, [this] { after_unit_backward(tail_); });
   }
   Tensor after_head(Tensor logits) override {
     if (tail_.tensors.empty()) return logits;
-    return with_hook(std::move(logits), [this] { before_unit_backward(tail_); });
+    return r_.with_backward_hook(logits, [this] { before_unit_backward(tail_); });
   }
   void after_model() override { kept_flat_.drop(); }
 
@@ -155,17 +155,6 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   Fsdp2Unit* find(int unit, int layer) {
     const auto found = layers_.find({unit, layer});
     return found == layers_.end() ? nullptr : &found->second;
-  }
-
-  // A node that runs `work` when the gradient of `x` has come.
-  Tensor with_hook(Tensor x, std::function<void()> work) {
-    if (!r_.needs_node({&x})) return x;
-    Tensor result = r_.detach(x);
-    r_.record({&result}, {r_.edge(x)}, [work = std::move(work)](Recorder&, Gradients& gradients) {
-      work();
-      return Gradients{std::move(gradients[0])};
-    });
-    return result;
   }
 
   void enter(Fsdp2Unit& unit) {
