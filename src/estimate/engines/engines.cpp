@@ -11,7 +11,8 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
                                        const Hardware& hardware) {
   switch (plan.engine) {
     case Engine::ddp: return make_ddp(recorder, plan);
-    case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
+    case Engine::fsdp2:
+      return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
       if (plan.sharding.zero == 0) return make_zero0(recorder);
       return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)

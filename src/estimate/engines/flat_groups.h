@@ -24,7 +24,8 @@ struct FlatGroup {
 
 class FlatGroups {
  public:
-  FlatGroups(const TrainingPlan& plan, std::int64_t ranks, std::int64_t rank) : plan_(plan), ranks_(ranks), rank_(rank) {}
+  FlatGroups(const TrainingPlan& plan, std::int64_t ranks, std::int64_t rank)
+      : plan_(plan), ranks_(ranks), rank_(rank) {}
 
   // Every trained tensor in order; the Trainer's parameters without weight decay (norms, vectors) are a group of their own. A group's
   // size is aligned to twice the ranks. REQUIRES: every layer is simulated.

@@ -145,9 +145,11 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
 
   // Parameters and their gradients are page-locked tensor by tensor.
   void add_host_bytes(const ShardedTensor& tensor, std::map<std::string, std::int64_t>& bytes) const {
-    const std::int64_t shard = r_.symbols().evaluate(tensor.elements()) * bytes_per_element(tensor.shard->value.dtype());
+    const std::int64_t shard =
+        r_.symbols().evaluate(tensor.elements()) * bytes_per_element(tensor.shard->value.dtype());
     const bool pins = engine_flag(plan_, "pin_memory", true);
-    const std::int64_t taken = (pins ? pinned_bytes(shard) : shard) * r_.symbols().evaluate(r_.writer().turns(tensor.shard->unit));
+    const std::int64_t taken =
+        (pins ? pinned_bytes(shard) : shard) * r_.symbols().evaluate(r_.writer().turns(tensor.shard->unit));
     bytes[tensor.whole->trainable && has_adapters(plan_) ? "weights.adapter" : "weights.base"] += taken;
     if (tensor.whole->trainable) bytes["gradients"] += taken;
   }

@@ -62,7 +62,8 @@ std::optional<DType> named_reduce_dtype(const TrainingPlan& plan) {
 }
 
 DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
-  const bool upcast = is_fsdp(plan) && trained && is_trainers_mixed_precision(plan) && !weight_format(plan.weights).quantized;
+  const bool upcast =
+      is_fsdp(plan) && trained && is_trainers_mixed_precision(plan) && !weight_format(plan.weights).quantized;
   return upcast ? DType::fp32 : dtype;
 }
 

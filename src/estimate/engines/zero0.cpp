@@ -64,8 +64,6 @@ class Zero0 : public EngineRun {
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_zero0(Recorder& recorder) {
-  return std::make_unique<Zero0>(recorder);
-}
+std::unique_ptr<EngineRun> make_zero0(Recorder& recorder) { return std::make_unique<Zero0>(recorder); }
 
 }  // namespace membill

@@ -35,13 +35,12 @@ class Zero12 : public EngineRun {
       const Shape shape{Size(group.part), Size(1)};
       partitions_.push_back(std::make_unique<Parameter>());
       Parameter& partition = *partitions_.back();
-      partition.value = on_host_ ? r_.placeholder(shape, DType::fp32)
-                                 : r_.empty(shape, DType::fp32, "fp32 master partition", master);
+      partition.value =
+          on_host_ ? r_.placeholder(shape, DType::fp32) : r_.empty(shape, DType::fp32, "fp32 master partition", master);
       partition.trainable = true;
       job.trained.push_back({&partition, TensorRole::other, Size(group.part), {}, on_host_, on_host_});
     }
-    if (on_host_)
-      staging_ = flat(groups_.largest_tensor(), type_, "gradient on its way to the host", bucket_item_);
+    if (on_host_) staging_ = flat(groups_.largest_tensor(), type_, "gradient on its way to the host", bucket_item_);
   }
 
   void begin_micro_batch(bool last) override { last_ = last; }
@@ -68,9 +67,7 @@ class Zero12 : public EngineRun {
   // unscale, norm in fp64, flatten in 16 bits, cast to fp32.
   void before_step() override {
     if (on_host_) return;
-    {
-      const Tensor norm = flat(2 * groups_.largest_own_slice(), DType::fp32, "gradient slice in fp64", step_item_);
-    }
+    { const Tensor norm = flat(2 * groups_.largest_own_slice(), DType::fp32, "gradient slice in fp64", step_item_); }
     if (in_fp32_) return hand_over(std::move(accumulator_));
     for (std::size_t i = 0; i < partitions_.size(); ++i) {
       const std::int64_t part = groups_.all()[i].part;
@@ -101,7 +98,8 @@ class Zero12 : public EngineRun {
     bytes["buffers.offload"] += taken(2 * groups_.largest_tensor());
     if (plan_.accumulate > 1 && plan_.sharding.zero == 2)
       for (Parameter* parameter : groups_.parameters())
-        if (const Slice& slice = *groups_.find(*parameter); slice.is_mine()) bytes["gradients"] += taken(2 * slice.elements);
+        if (const Slice& slice = *groups_.find(*parameter); slice.is_mine())
+          bytes["gradients"] += taken(2 * slice.elements);
     return bytes;
   }
 
@@ -156,7 +154,8 @@ class Zero12 : public EngineRun {
     Tensor joined;
     if (slices > 1 || (!contiguous_ && waiting_.size() > 1))
       joined = flat(elements, type_, "gradients of several ranks, joined", bucket_item_);
-    if (in_fp32_ && elements > bucket_elements_) joined = flat(elements, type_, "gradient as it is reduced", bucket_item_);
+    if (in_fp32_ && elements > bucket_elements_)
+      joined = flat(elements, type_, "gradient as it is reduced", bucket_item_);
   }
 
   void keep_own(Parameter& parameter, const Slice& slice) {
@@ -169,7 +168,8 @@ class Zero12 : public EngineRun {
     } else if (!contiguous_) {
       own_.push_back(parameter.gradient);
     } else {
-      if (own_.empty()) own_.push_back(flat(groups_.own_elements(), type_, "gradients of this partition", gradient_item_));
+      if (own_.empty())
+        own_.push_back(flat(groups_.own_elements(), type_, "gradients of this partition", gradient_item_));
       parameter.gradient.drop();
     }
   }
@@ -185,8 +185,7 @@ class Zero12 : public EngineRun {
 
   // Later micro-batches' gradients are added to the first's.
   void keep_reduced() {
-    if (kept_.empty())
-      kept_ = std::move(own_);
+    if (kept_.empty()) kept_ = std::move(own_);
     own_.clear();
   }
 
@@ -200,7 +199,8 @@ class Zero12 : public EngineRun {
   std::int64_t filled_ = 0;
   std::vector<Parameter*> waiting_;
   std::vector<Tensor> flat_, buckets_;
-  std::vector<Tensor> own_, kept_;  // reduced gradients of every tensor that overlaps this rank's partition: this micro-batch's, all
+  std::vector<Tensor> own_,
+      kept_;  // reduced gradients of every tensor that overlaps this rank's partition: this micro-batch's, all
   std::vector<Tensor> accumulator_;  // the same in fp32, this rank's part only, by group
   std::vector<std::unique_ptr<Parameter>> partitions_;
   Tensor staging_;

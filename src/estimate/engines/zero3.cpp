@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "estimate/engines/flat_groups.h"
@@ -27,7 +28,7 @@ GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::in
           limit(plan, "stage3_max_reuse_distance", kReuse, reuse)};
 }
 
-class Zero3 : public EngineRun, public ParameterUse {
+class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
  public:
   Zero3(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
       : r_(recorder),
@@ -43,21 +44,41 @@ class Zero3 : public EngineRun, public ParameterUse {
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
         gradient_item_(recorder.writer().item("gradients")) {
     r_.set_parameter_use(this);
+    if (plan.checkpointing.mode != Checkpointing::none)
+      r_.set_backward_hooks([this](int unit, int layer) { enter_last_of({unit, layer}); }, nullptr);
   }
 
   void wrap(JobModules& job) override {
     add_modules(job.model.outer);
     for (UnitModules& unit : job.model.units)
-      for (Modules& layer : unit.layers) add_modules(layer);
+      for (Modules& layer : unit.layers) {
+        has_opened_mlp_ = false;
+        add_modules(layer);
+      }
     make_sub_groups(job);
     if (contiguous_) bucket_ = flat(bucket_elements_, DType::bf16, "reduce bucket", bucket_item_);
   }
 
-  void begin_micro_batch(bool) override { gather_vectors(); }
+  ForwardHooks* forward_hooks() override { return this; }
+
+  void before_model() override {
+    gather_vectors();
+    in_forward_ = true;
+    pass_silent(2);  // the model with its head, the model
+  }
+  void before_layer(int unit, int layer) override {
+    layer_ = {unit, layer};
+    pass_silent(1);
+  }
+  void after_layer(int, int) override {}
+  void after_model() override { in_forward_ = false; }
+  void before_backward() override { pass_silent(1); }
 
   Tensor before(Tensor input, Parameter& weight, Parameter* bias) override {
     const Zero3Coordinator::Group module = group(weight, bias);
     if (module.empty()) return input;
+    announce(*module.front(), false);
+    if (in_forward_) last_of_layer_[layer_] = module;
     coordinator_.fetch(module);
     return r_.with_backward_hook(input, [this, module] { leave_backward(module); });
   }
@@ -65,7 +86,8 @@ class Zero3 : public EngineRun, public ParameterUse {
   Tensor after(Tensor output, Parameter& weight, Parameter* bias) override {
     const Zero3Coordinator::Group module = group(weight, bias);
     if (module.empty()) return output;
-    coordinator_.release(module);
+    if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
+    if (module.front()->role == TensorRole::embedding) pass_silent(1);  // rotary embedding
     return r_.with_backward_hook(output, [this, module] { enter_backward(module); });
   }
 
@@ -99,15 +121,16 @@ class Zero3 : public EngineRun, public ParameterUse {
     Parameter& group = *sub_groups_[index];
     const Shape shape = group.value.shape();
     Tensor joined = r_.empty(shape, gradient_type_, "gradients of a sub-group", gradient_item_);
-    group.gradient =
-        gradient_type_ == DType::fp32 ? joined : r_.empty(shape, DType::fp32, "fp32 gradients of a sub-group", gradient_item_);
+    group.gradient = gradient_type_ == DType::fp32
+                         ? joined
+                         : r_.empty(shape, DType::fp32, "fp32 gradients of a sub-group", gradient_item_);
   }
   void after_sub_step(std::size_t index) override { sub_groups_[index]->gradient.drop(); }
 
   void after_step() override {
     gather_vectors();
     for (auto& [parameter, p] : partitioned_)
-      if (p.persists && used_) p.whole = flat(p.elements, p.type, "persistent parameter", p.item);
+      if (p.persists && !is_vector(*parameter)) p.whole = flat(p.elements, p.type, "persistent parameter", p.item);
   }
 
   [[nodiscard]] bool clips() const override { return true; }
@@ -127,13 +150,18 @@ class Zero3 : public EngineRun, public ParameterUse {
   }
 
  private:
+  using Layer = std::pair<int, int>;  // unit, layer
+
   Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
     return r_.empty({Size(elements), Size(1)}, type, label, item);
   }
 
   void add_modules(const Modules& modules) {
     for (const auto& module : modules.all()) {
-      add(module->weight);
+      Partitioned& weight = add(module->weight);
+      weight.role = module->role;
+      weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
+      has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
       if (module->bias != nullptr) add(*module->bias);
       if (module->adapter != nullptr) {
         add(module->adapter->down);
@@ -145,7 +173,7 @@ class Zero3 : public EngineRun, public ParameterUse {
     }
   }
 
-  void add(Parameter& parameter) {
+  Partitioned& add(Parameter& parameter) {
     Partitioned p;
     p.number = static_cast<std::int64_t>(partitioned_.size());
     p.elements = r_.symbols().evaluate(parameter.value.shape().elements());
@@ -156,7 +184,7 @@ class Zero3 : public EngineRun, public ParameterUse {
     p.on_host = parameters_on_host_;
     if (!parameter.trainable && !parameters_on_host_)
       kept_.push_back(flat(p.part, p.type, "partition", parameter.item));
-    partitioned_.emplace(&parameter, std::move(p));
+    return partitioned_.emplace(&parameter, std::move(p)).first->second;
   }
 
   [[nodiscard]] ItemId gathered_item() { return r_.writer().item("gathered.parameters"); }
@@ -172,7 +200,8 @@ class Zero3 : public EngineRun, public ParameterUse {
     }
     const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
     if (!parameters_on_host_) kept_.push_back(flat(trained_part_, DType::bf16, "flat partitions", weights));
-    if (!optimizer_on_host_) kept_.push_back(flat(trained_part_, gradient_type_, "gradient partitions", gradient_item_));
+    if (!optimizer_on_host_)
+      kept_.push_back(flat(trained_part_, gradient_type_, "gradient partitions", gradient_item_));
     job.trained.clear();
     for (const std::int64_t part : parts) add_sub_group(job, part);
   }
@@ -192,8 +221,8 @@ class Zero3 : public EngineRun, public ParameterUse {
   void gather_vectors() {
     if (!vectors_.empty()) return;
     for (auto& [parameter, p] : partitioned_)
-      if (p.persists && is_vector(*parameter)) vectors_.push_back(flat(p.elements, p.type, "persistent parameter", p.item));
-    used_ = true;
+      if (p.persists && is_vector(*parameter))
+        vectors_.push_back(flat(p.elements, p.type, "persistent parameter", p.item));
   }
 
   [[nodiscard]] static bool is_vector(const Parameter& parameter) { return parameter.value.width() == Size(1); }
@@ -204,7 +233,42 @@ class Zero3 : public EngineRun, public ParameterUse {
     return {&found->second};
   }
 
+  [[nodiscard]] static bool is_of_mlp(const Partitioned& p) {
+    return p.role == TensorRole::mlp || p.role == TensorRole::expert || p.role == TensorRole::router;
+  }
+
+  void pass_silent(int modules) {
+    for (int i = 0; i < modules; ++i) coordinator_.fetch({});
+  }
+
+  // Modules without parameters to gather that run before the one of `next`: norms, containers, activations.
+  void announce(const Partitioned& next, bool backward) {
+    const Partitioned* last = std::exchange(last_, &next);
+    const bool from_mlp = last != nullptr && is_of_mlp(*last),
+               from_attention = last != nullptr && last->role == TensorRole::attention;
+    if (is_of_mlp(next)) {
+      if (backward && !from_mlp) return pass_silent(from_attention ? 3 : 4);               // (model,) norm, layer, MLP
+      if (backward ? next.opens_mlp : from_mlp && last->opens_mlp) return pass_silent(1);  // activation
+      if (!backward && !from_mlp) pass_silent(2);                                          // norm, MLP
+    } else if (next.role == TensorRole::attention && !from_attention) {
+      pass_silent(2);  // norm, attention
+    } else if (next.role == TensorRole::head && !backward) {
+      pass_silent(1);  // norm
+    }
+  }
+
+  // torch.utils.checkpoint recomputes a layer when the first node of its graph asks for a saved tensor: the layer's last module has been
+  // entered by then.
+  void enter_last_of(const Layer& layer) {
+    const auto found = last_of_layer_.find(layer);
+    if (found == last_of_layer_.end()) return;
+    enter_backward(found->second);
+    entered_ = found->second;
+  }
+
   void enter_backward(const Zero3Coordinator::Group& module) {
+    if (module == entered_) return entered_.clear();
+    announce(*module.front(), true);
     active_.push_back(module);
     coordinator_.fetch(module);
   }
@@ -223,7 +287,8 @@ class Zero3 : public EngineRun, public ParameterUse {
     for (const Parameter* parameter : waiting_) padded += partitioned_.at(parameter).part * ranks_;
     {
       Tensor joined;
-      if (waiting_.size() > 1 || padded != filled_) joined = flat(padded, DType::bf16, "gradients, joined", bucket_item_);
+      if (waiting_.size() > 1 || padded != filled_)
+        joined = flat(padded, DType::bf16, "gradients, joined", bucket_item_);
       if (gradient_type_ == DType::fp32) flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
     }
     for (Parameter* parameter : waiting_) parameter->gradient.drop();
@@ -234,7 +299,7 @@ class Zero3 : public EngineRun, public ParameterUse {
   Recorder& r_;
   const TrainingPlan& plan_;
   std::int64_t ranks_, persistence_, bucket_elements_;
-  bool optimizer_on_host_, parameters_on_host_, contiguous_, used_ = false;
+  bool optimizer_on_host_, parameters_on_host_, contiguous_;
   DType gradient_type_;
   Zero3Coordinator coordinator_;
   ItemId bucket_item_, gradient_item_;
@@ -245,6 +310,11 @@ class Zero3 : public EngineRun, public ParameterUse {
   std::vector<Parameter*> waiting_;
   std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
   Tensor bucket_;
+  bool in_forward_ = false, has_opened_mlp_ = false;
+  Layer layer_{TraceWriter::kNoUnit, 0};
+  std::map<Layer, Zero3Coordinator::Group> last_of_layer_;
+  Zero3Coordinator::Group entered_;  // entered before its layer's recomputation
+  const Partitioned* last_ = nullptr;
 };
 
 }  // namespace

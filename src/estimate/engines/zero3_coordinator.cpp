@@ -14,7 +14,8 @@ void Zero3Coordinator::gather(const Group& parameters) {
   for (Partitioned* p : parameters) {
     available_ += p->elements;
     bytes += Size(p->part * limits_.ranks * bytes_per_element(p->type));
-    if (p->on_host) inputs.push_back(r_.empty({Size(p->part), Size(1)}, p->type, "partition from the host", flat_item_));
+    if (p->on_host)
+      inputs.push_back(r_.empty({Size(p->part), Size(1)}, p->type, "partition from the host", flat_item_));
     in_flight_[p] = gather;
   }
   if (parameters.size() == 1) {

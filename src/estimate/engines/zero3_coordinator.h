@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "membill/model_spec.h"
 #include "program/recorder.h"
 
 namespace membill {
@@ -20,8 +21,10 @@ struct Partitioned {
   std::int64_t part = 0;  // elements of one rank's partition
   DType type = DType::bf16;
   ItemId item = 0;
-  bool persists = false;  // stays whole once it is
-  bool on_host = false;   // its partition waits in host memory
+  TensorRole role = TensorRole::other;
+  bool opens_mlp = false;  // of the first linear of its MLP: an activation follows
+  bool persists = false;   // stays whole once it is
+  bool on_host = false;    // its partition waits in host memory
   Tensor whole;
 };
 
@@ -38,7 +41,7 @@ class Zero3Coordinator {
 
   using Group = std::vector<Partitioned*>;  // parameters of one module, in order
 
-  // A module is about to run, forward or backward.
+  // A module is about to run, forward or backward. One without parameters of its own counts, too: it may prefetch.
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
