@@ -1,5 +1,6 @@
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/engine.h"
+#include "estimate/engines/fsdp1.h"
 #include "estimate/engines/fsdp2.h"
 #include "estimate/engines/zero0.h"
 #include "estimate/engines/zero12.h"
@@ -17,8 +18,8 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
       if (plan.sharding.zero == 0) return make_zero0(recorder);
       return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)
                                      : make_zero12(recorder, plan, hardware, model.hidden);
+    case Engine::fsdp: return shards_parameters(plan) ? make_fsdp1(recorder, plan, hardware) : nullptr;
     case Engine::torch:
-    case Engine::fsdp:
     case Engine::megatron: return nullptr;
   }
   return nullptr;
