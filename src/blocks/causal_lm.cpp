@@ -45,6 +45,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
     r.writer().leave();
   }
   r.set_items(f.items.head);
+  if (f.hooks != nullptr) hidden = f.hooks->before_head(std::move(hidden));
   hidden = architecture.finish(f, modules.outer, hidden);
   f.locals.clear();
   f.second_output.drop();

@@ -92,8 +92,14 @@ class ForwardHooks {
  public:
   virtual ~ForwardHooks() = default;
   virtual void before_model() = 0;
+  virtual void before_embedding() {}
+  // What the module returns, with the engine's node behind it.
+  virtual Tensor after_embedding(Tensor embedded) { return embedded; }
   virtual void before_layer(int unit, int layer) = 0;
   virtual void after_layer(int unit, int layer) = 0;
+  // The last layer's output on its way to the final norm; the logits.
+  virtual Tensor before_head(Tensor hidden) { return hidden; }
+  virtual Tensor after_head(Tensor logits) { return logits; }
   virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 

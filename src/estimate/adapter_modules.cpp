@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "estimate/engines/placement.h"
+
 namespace membill {
 namespace {
 

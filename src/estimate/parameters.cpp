@@ -7,6 +7,7 @@
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "estimate/adapter_modules.h"
+#include "estimate/engines/placement.h"
 #include "estimate/layer_units.h"
 #include "membill/catalog.h"
 
@@ -298,31 +299,6 @@ DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {
 
 DType unquantized_dtype(const TrainingPlan& plan) {
   return is_cast_for_kbit(plan.weights) && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
-}
-
-bool shards_parameters(const TrainingPlan& plan) {
-  return plan.engine == Engine::fsdp2 && plan.sharding.fsdp != "none" && plan.sharding.fsdp != "no_shard";
-}
-
-std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
-  const auto found = plan.sharding.engine_keys.find("param_dtype");
-  if (!shards_parameters(plan) || found == plan.sharding.engine_keys.end()) return std::nullopt;
-  if (found->second == "bf16") return DType::bf16;
-  if (found->second == "fp16") return DType::fp16;
-  if (found->second == "fp32") return DType::fp32;
-  return std::nullopt;
-}
-
-bool has_own_memory(const TrainingPlan& plan, bool trained) {
-  const bool in_flat_group =
-      trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
-  return !shards_parameters(plan) && !in_flat_group;
-}
-
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
-                       ItemId item, bool trained) {
-  if (has_own_memory(plan, trained)) return recorder.empty(shape, dtype, label, item);
-  return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 
 bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }

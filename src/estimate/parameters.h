@@ -20,15 +20,6 @@ namespace membill {
 [[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan, TensorRole role);
 // Whether k-bit preparation turns the parameters beside such weights to fp32.
 [[nodiscard]] bool is_cast_for_kbit(WeightFormat format);
-// Whether the engine holds parameters in shards: modules then have no memory of their own between the engine's gathers.
-[[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
-// The type in which FSDP gathers parameters (MixedPrecisionPolicy.param_dtype); none: as stored.
-[[nodiscard]] std::optional<DType> gathered_dtype(const TrainingPlan& plan);
-// Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
-[[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
-// A parameter's tensor: allocated, or a placeholder where the engine shards it or holds it in a flat group.
-[[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
-                                     const char* label, ItemId item, bool trained);
 // Whether PEFT puts low-rank adapters on linears.
 [[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.
@@ -41,6 +32,7 @@ struct TrainedParameter {
   Size elements;
   Tensor master = {};           // the fp32 copy that the optimizer updates, in regimes that have one
   bool master_on_host = false;  // it exists, in host memory
+  bool on_host = false;         // the parameter itself lives there, and so does all that the optimizer makes for it
 };
 
 struct JobModules {

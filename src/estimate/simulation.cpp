@@ -12,7 +12,8 @@ namespace {
 
 std::optional<DType> autocast_type(const TrainingPlan& plan) {
   const RegimeRow& row = regime(plan.precision);
-  if (!row.autocast || gathered_dtype(plan)) return std::nullopt;  // FSDP's mixed precision instead of autocast
+  // FSDP's mixed precision instead of autocast; the Trainer has both.
+  if (!row.autocast || (gathered_dtype(plan) && plan.loop != Loop::trainer)) return std::nullopt;
   return row.compute;
 }
 
@@ -44,11 +45,13 @@ class JobRun {
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
-    optimizer.construct();
+    optimizer.construct(engine_ != nullptr && engine_->makes_states());
     step(job, optimizer);
     writer_.begin_billed_step();
     step(job, optimizer);
     for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
+    if (engine_ != nullptr)
+      for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trace = writer_.finish();
@@ -61,19 +64,37 @@ class JobRun {
  private:
   void step(JobModules& job, OptimizerRun& optimizer) {
     if (plan_.loop == Loop::trainer) fetch_batches();
-    micro_batch(job);
-    if (plan_.accumulate > 1) {
-      writer_.begin_repeat(Size(plan_.accumulate - 1));
-      micro_batch(job);
-      writer_.end_repeat();
-    }
+    micro_batches(job);
     writer_.moment("clip");
     if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");
     if (engine_ != nullptr) engine_->before_step();
-    optimizer.step();
+    take_step(optimizer);
+    if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
     optimizer.drop_gradients();
+  }
+
+  void take_step(OptimizerRun& optimizer) {
+    const std::size_t parts = engine_ == nullptr ? 0 : engine_->sub_steps();
+    if (parts == 0) return optimizer.step();
+    for (std::size_t part = 0; part < parts; ++part) {
+      engine_->before_sub_step(part);
+      optimizer.step_one(part);
+      engine_->after_sub_step(part);
+    }
+  }
+
+  // The first and, where an engine acts at the end of the step, the last differ from those between.
+  void micro_batches(JobModules& job) {
+    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1;
+    micro_batch(job, plan_.accumulate == 1);
+    if (plan_.accumulate > apart) {
+      writer_.begin_repeat(Size(plan_.accumulate - apart));
+      micro_batch(job, apart == 1);
+      writer_.end_repeat();
+    }
+    if (apart == 2) micro_batch(job, true);
   }
 
   [[nodiscard]] Tensor new_ids(const Size& count, const char* label) {
@@ -89,7 +110,8 @@ class JobRun {
     step_batch_ = std::move(batch);
   }
 
-  void micro_batch(JobModules& job) {
+  void micro_batch(JobModules& job, bool last) {
+    if (engine_ != nullptr) engine_->begin_micro_batch(last);
     r_.set_items(items_.embedding);
     Parameter input_leaf;
     Forward forward{r_,

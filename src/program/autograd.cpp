@@ -36,6 +36,16 @@ void Recorder::record(std::initializer_list<Tensor*> outputs, std::vector<Edge> 
   }
 }
 
+Tensor Recorder::with_backward_hook(const Tensor& x, std::function<void()> work) {
+  if (!needs_node({&x})) return x;
+  Tensor result = detach(x);
+  record({&result}, {edge(x)}, [work = std::move(work)](Recorder&, Gradients& gradients) {
+    work();
+    return Gradients{std::move(gradients[0])};
+  });
+  return result;
+}
+
 Tensor Recorder::saved(const Tensor& x) {
   if (saving_ == Saving::keep) return x;
   if (saving_ == Saving::count) {
