@@ -1,12 +1,15 @@
 #include "cli/inputs.h"
 
+#include <algorithm>
 #include <iterator>
 
+#include "catalog/adapters.h"
 #include "cli/data_option.h"
 #include "cli/input_notes.h"
 #include "cli/machine.h"
 #include "cli/model_options.h"
 #include "cli/plan_options.h"
+#include "estimate/checks.h"
 #include "io/importers/importer.h"
 #include "io/job_file.h"
 #include "membill/catalog.h"
@@ -77,6 +80,32 @@ void add_remarks(const io::JobFile& job, Inputs& inputs) {
   if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
 }
 
+bool trains_low_rank(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
+
+// PEFT passes over targets that no module has as long as another one matches: jobs of frameworks that name some run. What membill's own
+// flags and job files name may only be a slip, which validate() refuses.
+void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
+  if (job.format.empty() || arguments.has("--targets") || !trains_low_rank(inputs.plan)) return;
+  AdapterPlan& adapter = inputs.plan.adapter;
+  const AdapterMatch match = match_adapter_targets(inputs.model, adapter, inputs.plan.method == Method::dora);
+  if (match.modules.empty() || !match.failure.empty()) return;
+  for (const UnmatchedTarget& unmatched : match.unmatched) {
+    const std::string near = unmatched.nearest.empty() ? "" : ", nearest: " + unmatched.nearest;
+    inputs.model.warnings.push_back(job.file + ": PEFT passes over the target " + quoted(unmatched.target) +
+                                    ", which no module of the model has" + near);
+    adapter.targets.erase(std::remove(adapter.targets.begin(), adapter.targets.end(), unmatched.target),
+                          adapter.targets.end());
+  }
+}
+
+// Whether what the job trains was read without a problem, so that its names can be looked up.
+bool names_are_read(const Problems& problems) {
+  return std::none_of(problems.list().begin(), problems.list().end(), [](const Problem& problem) {
+    return problem.key.find("target") != std::string::npos || problem.key.find("method") != std::string::npos ||
+           problem.key.find("adapter") != std::string::npos;
+  });
+}
+
 }  // namespace
 
 std::vector<OptionSpec> input_options() {
@@ -105,8 +134,14 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, dirs, problems); });
   }
+  if (!problems.empty()) {
+    Problems names;
+    if (names_are_read(problems)) check_modules(inputs.model, inputs.plan, names);
+    for (const Problem& problem : names.list()) problems.add(placed(problem, arguments, job.file));
+  }
   problems.throw_if_any();
   add_remarks(job, inputs);
+  pass_over_targets(arguments, job, inputs);
   for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
     problems.add(placed(std::move(problem), arguments, job.file));
   }

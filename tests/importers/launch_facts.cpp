@@ -58,10 +58,10 @@ std::string program_of(const Value& row) {
 
 // Options of the launcher stand among the program's in the facts.
 bool is_launchers(const std::string& flag) {
-  static const std::set<std::string> kLaunchers{"--nproc_per_node", "--nproc-per-node", "--nnodes",      "--node_rank",
-                                                "--master_addr",    "--master_port",    "--standalone",  "--include",
-                                                "--num_gpus",       "--num_nodes",      "--num_processes", "--use_env",
-                                                "--config_file",    "--main_process_port"};
+  static const std::set<std::string> kLaunchers{
+      "--nproc_per_node", "--nproc-per-node", "--nnodes",      "--node_rank",        "--master_addr",
+      "--master_port",    "--standalone",     "--include",     "--num_gpus",         "--num_nodes",
+      "--num_processes",  "--use_env",        "--config_file", "--main_process_port"};
   return kLaunchers.contains(flag);
 }
 

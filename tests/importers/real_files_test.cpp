@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 // What became of the files of one kind.
 struct Tally {
   int files = 0;
-  int read = 0;    // a complete plan: nothing wrong in the file, and every field of the plan understood
-  int billed = 0;  // of these, by their own model
+  int read = 0;           // a complete plan: nothing wrong in the file, and every field of the plan understood
+  int billed = 0;         // of these, by their own model
   int without_model = 0;  // of these, those whose model is not said or not among the presets
   std::map<std::string, int> unknown_keys;
   std::vector<std::string> refused, not_billed;  // "file: why"
@@ -53,7 +53,8 @@ std::string import_problem(const std::string& path, Tally& tally) {
 
 bool lacks_model(const std::vector<std::string>& messages) {
   return std::any_of(messages.begin(), messages.end(), [](const std::string& message) {
-    return message.find("is no preset") != std::string::npos || message.find("model: is missing") != std::string::npos ||
+    return message.find("is no preset") != std::string::npos ||
+           message.find("model: is missing") != std::string::npos ||
            message.find("is no file and no preset") != std::string::npos;
   });
 }
