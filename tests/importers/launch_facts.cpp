@@ -17,6 +17,19 @@ bool is_whole(std::string_view text) {
          count('`') % 2 == 0;
 }
 
+// Facts break substitutions off at their end: "$(expr 16 / $n".
+std::string completed(const std::string& value) {
+  return value.starts_with("$(") && value.find(')') == std::string::npos ? value + ")" : value;
+}
+
+// A flag that a usage text names before the command gives it its value.
+bool replaces_empty(Flags& flags, const std::string& flag) {
+  const auto found = std::find(flags.begin(), flags.end(), std::pair(flag, std::string()));
+  if (found == flags.end()) return false;
+  flags.erase(found);
+  return true;
+}
+
 // The flags of the longest command; a flag that comes again begins another.
 Flags longest_command(const Value& flags) {
   Flags best, current;
@@ -30,8 +43,10 @@ Flags longest_command(const Value& flags) {
     const std::string& flag = pair.items()[0].as_string();
     const std::string& value = pair.items()[1].as_string();
     if (!flag.starts_with("--") || !is_whole(flag)) continue;
-    if (!seen.insert(flag).second) keep(), seen.insert(flag);
-    current.emplace_back(flag, is_whole(value) ? value.substr(0, value.find_first_of("|;>&")) : std::string());
+    const std::string whole = completed(value);
+    if (!is_whole(whole)) continue;
+    if (!seen.insert(flag).second && !replaces_empty(current, flag)) keep(), seen.insert(flag);
+    current.emplace_back(flag, whole.substr(0, whole.find_first_of("|;>&")));
   }
   keep();
   return best;
@@ -56,6 +71,14 @@ std::string program_of(const Value& row) {
   return "torchrun " + (script.empty() ? "train.py" : script);
 }
 
+// Variables in lower case are not among the facts: the one that scripts compute with is the number of cards that they name.
+std::string cards_of(const Value& environment) {
+  const Value* visible = environment.find("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return "nproc_per_node=1\n";
+  const std::string& list = visible->as_string();
+  return "nproc_per_node=" + std::to_string(std::count(list.begin(), list.end(), ',') + 1) + "\n";
+}
+
 // Options of the launcher stand among the program's in the facts.
 bool is_launchers(const std::string& flag) {
   static const std::set<std::string> kLaunchers{
@@ -72,7 +95,7 @@ std::string script_of(const Value& row) {
   for (const auto& [name, value] : row.find("environment")->entries()) {
     if (is_whole(value.as_string())) text += name + "=" + value.as_string() + "\n";
   }
-  text += program_of(row);
+  text += cards_of(*row.find("environment")) + program_of(row);
   for (const auto& [flag, value] : longest_command(*row.find("flags"))) {
     if (!is_launchers(flag)) text += " " + flag + (value.empty() ? "" : " " + value);
   }
