@@ -5,9 +5,9 @@
 namespace membill::cli {
 
 std::span<const Command> commands() {
-  static const std::array<Command, 9> kCommands{estimate_command(), check_command(),      render_command(),
-                                                models_command(),   gpus_command(),       optimizers_command(),
-                                                formats_command(),  completion_command(), man_command()};
+  static const std::array<Command, 10> kCommands{
+      estimate_command(), check_command(),      export_command(),  render_command(),     models_command(),
+      gpus_command(),     optimizers_command(), formats_command(), completion_command(), man_command()};
   return kCommands;
 }
 

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "io/job_file.h"
+#include "io/preset_files.h"
 #include "membill/hardware.h"
 #include "membill/model_spec.h"
 #include "membill/training_plan.h"
@@ -17,6 +19,22 @@ struct Inputs {
   Hardware hardware;
   std::vector<std::string> notes;  // what --show-inputs prints: where each input came from
 };
+
+// The job before its model is looked up.
+struct JobInputs {
+  io::DataDirs dirs;
+  io::JobFile job;
+  TrainingPlan plan;
+  Hardware hardware;
+};
+
+// Reads the job file at `job_path` (or the command after "--"), then what the command line says of plan and machine; `format_option`
+// is the option that says the job's format. What is wrong is added to `problems`.
+[[nodiscard]] JobInputs read_job_inputs(const Arguments& arguments, const std::string* model,
+                                        const std::string* job_path, const char* format_option, Problems& problems);
+
+// The names of all formats of job files.
+[[nodiscard]] std::vector<std::string> job_formats();
 
 // The options of the model (generic sizes), the job file, the machine and the plan.
 [[nodiscard]] std::vector<OptionSpec> input_options();

@@ -97,6 +97,11 @@ class Builder {
   }
 
  private:
+  struct Unquantized {
+    Parameter* parameter;
+    TensorRole role;
+  };
+
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
     if (section.layer_kinds.empty()) {
@@ -229,11 +234,6 @@ class Builder {
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
   }
-
-  struct Unquantized {
-    Parameter* parameter;
-    TensorRole role;
-  };
 
   static const char* label(const TensorSpec& spec) {
     switch (spec.role) {

@@ -49,11 +49,6 @@ struct BothSpellings {
   }
 };
 
-KeyTable table() {
-  static const BothSpellings kBoth;
-  return {kBoth.rows, kBoth.harmless, kSource};
-}
-
 constexpr std::array<std::string_view, 6> kNumbered{"",         "full_shard",   "shard_grad_op",
                                                     "no_shard", "hybrid_shard", "hybrid_shard"};
 
@@ -120,7 +115,7 @@ void read(const JobSource& source, Draft& draft) {
 
 void read_fsdp_part(const Value& options, const std::string& file, const FsdpSurroundings& around, Draft& draft) {
   if (!options.is_map()) return draft.problems.add({file, around.prefix, "FSDP's options are a map of keys", ""});
-  KeyReader reader(options, file, {table()}, draft.problems, around.prefix);
+  KeyReader reader(options, file, {fsdp_table()}, draft.problems, around.prefix);
   const std::int64_t version = reader.count("version", 1).value_or(around.version);
   const bool second = version >= 2;
   draft.set("engine", Value::of(second ? "fsdp2" : "fsdp"));
@@ -188,6 +183,11 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     if (part) options = *part;
   }
   read_fsdp_part(options, draft.file, around, draft);
+}
+
+KeyTable fsdp_table() {
+  static const BothSpellings both;
+  return {both.rows, both.harmless, kSource};
 }
 
 Importer fsdp_importer() { return {"fsdp", "FSDP's JSON (fsdp_config)", kSource, claim, read}; }
