@@ -186,8 +186,8 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
 }
 
 KeyTable fsdp_table() {
-  static const BothSpellings both;
-  return {both.rows, both.harmless, kSource};
+  static const BothSpellings kBoth;
+  return {kBoth.rows, kBoth.harmless, kSource};
 }
 
 Importer fsdp_importer() { return {"fsdp", "FSDP's JSON (fsdp_config)", kSource, claim, read}; }
