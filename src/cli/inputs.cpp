@@ -90,27 +90,29 @@ std::vector<OptionSpec> input_options() {
   return all;
 }
 
-Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path) {
+Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
   Inputs inputs;
   Problems problems;
-  io::DataDirs dirs;
-  io::JobFile job;
-  collect(problems, [&] { dirs = data_dirs(arguments); });
+  io::JobFile& job = inputs.job;
+  collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
   if (job_path != nullptr || !arguments.command.empty())
-    collect(problems, [&] { job = read_job(arguments, model, job_path, dirs, problems); });
-  read_plan(job.plan, job.file, inputs.plan, problems);
+    collect(problems, [&] { job = read_job(arguments, model, job_path, inputs.dirs, problems); });
+  read_plan(job.plan, job.file, inputs.job_plan, problems);
+  inputs.plan = inputs.job_plan;
   apply_plan_options(arguments, inputs.plan, problems);
-  collect(problems, [&] { inputs.hardware = read_machine(arguments, job, inputs.plan, dirs, problems); });
+  collect(problems, [&] { inputs.hardware = read_machine(arguments, job, inputs.plan, inputs.dirs, problems); });
   const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
   if (job_is_readable || model != nullptr) {
-    collect(problems, [&] { inputs.model = read_model(arguments, model, job, dirs, problems); });
+    collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }
   problems.throw_if_any();
   add_remarks(job, inputs);
-  for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
-    problems.add(placed(std::move(problem), arguments, job.file));
+  if (check == Check::together) {
+    for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
+      problems.add(placed(std::move(problem), arguments, job.file));
+    }
+    problems.throw_if_any();
   }
-  problems.throw_if_any();
   inputs.notes = input_notes(arguments, job, inputs);
   return inputs;
 }
