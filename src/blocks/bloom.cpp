@@ -72,7 +72,7 @@ Tensor scores_on_alibi(Forward& f, const Tensor& alibi, const Tensor& queries, c
 }
 
 Tensor heads_first(Forward& f, const Tensor& x) {
-  return f.plan.batch == 1 ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
+  return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
 Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& residual,

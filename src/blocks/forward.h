@@ -134,6 +134,9 @@ struct Forward {
   std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns
   std::int64_t multiprocessors = 108;  // of the card: kernels that make partial results make one each
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
+
+  // Whether the batch has one row: heads of a transposed view then lie as a matrix product wants them.
+  [[nodiscard]] bool one_row() const { return r.symbols().equal(dims.b, Size(1)); }
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.

@@ -25,8 +25,11 @@ std::vector<std::string> export_formats() {
 }
 
 std::vector<ArgumentSpec> arguments() {
-  return {{"JOBFILE|MODEL", "a job file of any format or a launch script; or a model, with the plan as options", false,
-           {}, true}};
+  return {{"JOBFILE|MODEL",
+           "a job file of any format or a launch script; or a model, with the plan as options",
+           false,
+           {},
+           true}};
 }
 
 std::vector<OptionSpec> options() {
@@ -97,7 +100,8 @@ ExitCode run_export(const Arguments& arguments, Output& output) {
   const std::string* model = is_job ? nullptr : argument;
   const std::string* path = is_job ? argument : arguments.value("--job");
   if (argument == nullptr && path == nullptr && arguments.command.empty())
-    throw InputError(Problem{kCommandLine, "JOBFILE|MODEL", "is missing: a job, or a model and the plan's options", ""});
+    throw InputError(
+        Problem{kCommandLine, "JOBFILE|MODEL", "is missing: a job, or a model and the plan's options", ""});
   Problems problems;
   const JobInputs inputs = read_job_inputs(arguments, model, path, kFrom, problems);
   problems.throw_if_any();

@@ -115,7 +115,8 @@ JobInputs read_job_inputs(const Arguments& arguments, const std::string* model, 
   if (job_path != nullptr || !arguments.command.empty()) {
     collect(problems, [&] { inputs.job = read_job(arguments, model, job_path, inputs.dirs, format_option, problems); });
   }
-  read_plan(inputs.job.plan, inputs.job.file, inputs.plan, problems);
+  read_plan(inputs.job.plan, inputs.job.file, inputs.job_plan, problems);
+  inputs.plan = inputs.job_plan;
   apply_plan_options(arguments, inputs.plan, problems);
   collect(problems, [&] { inputs.hardware = read_machine(arguments, inputs.job, inputs.plan, inputs.dirs, problems); });
   return inputs;
@@ -132,16 +133,19 @@ std::vector<OptionSpec> input_options() {
   return all;
 }
 
-Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path) {
+Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
   Problems problems;
   JobInputs read = read_job_inputs(arguments, model, job_path, "--as", problems);
-  const io::JobFile& job = read.job;
   Inputs inputs;
   inputs.plan = std::move(read.plan);
+  inputs.job_plan = std::move(read.job_plan);
   inputs.hardware = std::move(read.hardware);
+  inputs.dirs = std::move(read.dirs);
+  inputs.job = std::move(read.job);
+  const io::JobFile& job = inputs.job;
   const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
   if (job_is_readable || model != nullptr) {
-    collect(problems, [&] { inputs.model = read_model(arguments, model, job, read.dirs, problems); });
+    collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }
   if (!problems.empty()) {
     Problems names;
@@ -151,10 +155,12 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   problems.throw_if_any();
   add_remarks(job, inputs);
   pass_over_targets(arguments, job, inputs);
-  for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
-    problems.add(placed(std::move(problem), arguments, job.file));
+  if (check == Check::together) {
+    for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
+      problems.add(placed(std::move(problem), arguments, job.file));
+    }
+    problems.throw_if_any();
   }
-  problems.throw_if_any();
   inputs.notes = input_notes(arguments, job, inputs);
   return inputs;
 }

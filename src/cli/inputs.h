@@ -13,17 +13,24 @@
 
 namespace membill::cli {
 
+// Whether the three inputs are validated together.
+enum class Check : std::uint8_t { together, each_alone };
+
 struct Inputs {
   ModelSpec model;
   TrainingPlan plan;
   Hardware hardware;
   std::vector<std::string> notes;  // what --show-inputs prints: where each input came from
+  TrainingPlan job_plan;           // before the command line's options
+  io::JobFile job;                 // as read; empty without one
+  io::DataDirs dirs;
 };
 
 // The job before its model is looked up.
 struct JobInputs {
   io::DataDirs dirs;
   io::JobFile job;
+  TrainingPlan job_plan;  // before the command line's options
   TrainingPlan plan;
   Hardware hardware;
 };
@@ -41,8 +48,9 @@ struct JobInputs {
 
 // Reads all inputs: the job file first, if one is named; then what the command line says wins. `model` is the MODEL argument, `job_path` the
 // job file; either may be null. Throws InputError with every independent problem of all of them, the problems of the three together
-// included.
-[[nodiscard]] Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path);
+// included (unless `check` leaves those to the caller).
+[[nodiscard]] Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path,
+                                 Check check = Check::together);
 
 }  // namespace membill::cli
 

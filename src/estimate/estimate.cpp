@@ -11,22 +11,6 @@
 namespace membill {
 namespace {
 
-// A model of which only a total is known: one tensor of that many elements.
-ModelSpec with_sections(const ModelSpec& model) {
-  ModelSpec whole = model;
-  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
-  TensorSpec all;
-  all.name = "parameters.weight";
-  all.shape = {*whole.stated_parameters};
-  all.module = ModuleKind::linear;
-  Section section;
-  section.name = "parameters";
-  section.kinds.emplace_back();
-  section.kinds.back().tensors.push_back(std::move(all));
-  whole.sections.push_back(std::move(section));
-  return whole;
-}
-
 void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const Simulation& job) {
   report.model = {model.name,

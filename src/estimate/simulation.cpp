@@ -17,16 +17,30 @@ std::optional<DType> autocast_type(const TrainingPlan& plan) {
   return row.compute;
 }
 
+struct Kind {
+  bool expand = false;  // every layer is written out
+  bool shape = false;   // batch and seq will get other values
+};
+
+SymbolTable symbols_of(const Kind& kind) {
+  SymbolTable symbols;
+  if (!kind.shape) return symbols;
+  symbols.vary("b");
+  symbols.vary("s");
+  return symbols;
+}
+
 class JobRun {
  public:
-  JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
+  JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const Kind& kind)
       : model_(model),
         plan_(plan),
         hardware_(hardware),
+        symbols_(symbols_of(kind)),
         dims_(define_dims(symbols_, model, plan)),
         r_(writer_, symbols_),
         items_(define_items(writer_)),
-        expand_(expand) {
+        expand_(kind.expand) {
     r_.set_mean_saves_input(generations_.mean_saves_input);
     if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
@@ -55,6 +69,7 @@ class JobRun {
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trace = writer_.finish();
+    symbols_.stop_deciding();
     result.symbols = std::move(symbols_);
     result.trainable_parameters = job.trainable_elements;
     result.activations_known = program_ != nullptr;
@@ -197,20 +212,44 @@ class JobRun {
   const Architecture* program_ = nullptr;
 };
 
-}  // namespace
-
-Simulation simulate(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
-                    bool expand) {
+Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
+                         Kind kind) {
   const ModelSpec model = staged_model(given_model, given_plan);
   const TrainingPlan plan = staged_plan(given_plan);
-  if (!expand && !needs_every_layer(plan)) {
+  if (!kind.expand && !needs_every_layer(plan)) {
     try {
-      return JobRun(model, plan, hardware, false).run();
+      return JobRun(model, plan, hardware, kind).run();
     } catch (const NotPeriodic&) {
       // A layer differs from the one before it: every layer is written out.
     }
   }
-  return JobRun(model, plan, hardware, true).run();
+  kind.expand = true;
+  return JobRun(model, plan, hardware, kind).run();
+}
+
+}  // namespace
+
+Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
+  return simulate_kind(model, plan, hardware, {expand, false});
+}
+
+Simulation simulate_shape(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+  return simulate_kind(model, plan, hardware, {false, true});
+}
+
+ModelSpec with_sections(const ModelSpec& model) {
+  ModelSpec whole = model;
+  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
+  TensorSpec all;
+  all.name = "parameters.weight";
+  all.shape = {*whole.stated_parameters};
+  all.module = ModuleKind::linear;
+  Section section;
+  section.name = "parameters";
+  section.kinds.emplace_back();
+  section.kinds.back().tensors.push_back(std::move(all));
+  whole.sections.push_back(std::move(section));
+  return whole;
 }
 
 }  // namespace membill

@@ -9,9 +9,8 @@ namespace membill::io {
 namespace {
 
 std::vector<Exporter> all_exporters() {
-  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(),
-          trl_exporter(),       torchtune_exporter(),    deepspeed_exporter(),
-          accelerate_exporter(), fsdp_exporter(),        peft_exporter()};
+  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(), trl_exporter(), torchtune_exporter(),
+          deepspeed_exporter(), accelerate_exporter(),   fsdp_exporter(),    peft_exporter()};
 }
 
 struct Difference {
