@@ -26,7 +26,8 @@ Tensor rotate_pairs(Forward& f, const Tensor& x) {
   const Tensor pairs = r.cast(x, DType::fp32);
   const Shape half{x.rows(), r.symbols().ceil_div(x.width(), Size(2))};
   const auto turned = [&] {
-    return r.add(r.mul_scalar(half_of(f, pairs, half), "turned half"), r.mul_scalar(half_of(f, pairs, half), "turned half"));
+    return r.add(r.mul_scalar(half_of(f, pairs, half), "turned half"),
+                 r.mul_scalar(half_of(f, pairs, half), "turned half"));
   };
   const Tensor first = turned();
   const Tensor second = turned();
@@ -58,11 +59,14 @@ std::int64_t chunk_count(const Forward& f) {
 std::vector<Tensor> chunks_of(Forward& f, const Tensor& hidden, std::int64_t count) {
   Recorder& r = f.r;
   const Shape shape{r.symbols().ceil_div(hidden.rows(), Size(count)), hidden.width()};
-  std::vector<Tensor> chunks;
+  std::vector<Tensor> chunks(static_cast<std::size_t>(count));
   std::vector<Tensor*> outputs;
-  for (std::int64_t i = 0; i < count; ++i) chunks.push_back(r.view(hidden, shape));
+  outputs.reserve(chunks.size());
+  for (Tensor& chunk : chunks) {
+    chunk = r.view(hidden, shape);
+    outputs.push_back(&chunk);
+  }
   if (!r.needs_node({&hidden})) return chunks;
-  for (Tensor& chunk : chunks) outputs.push_back(&chunk);
   r.record(outputs, {r.edge(hidden)}, [whole = hidden.shape(), type = hidden.dtype()](Recorder& rec, Gradients&) {
     return Gradients{rec.empty(whole, type, "gradient of the final states")};
   });
@@ -130,9 +134,9 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
     hidden.drop();
     r.set_items(f.items.loss_logits);
     for (const Tensor& chunk : chunks)
-      logits.push_back(head(f, outer,
-                            f.one_row() ? chunk
-                                        : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk")));
+      logits.push_back(
+          head(f, outer,
+               f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk")));
   }
   Tensor total;
   for (const Tensor& chunk : logits) {

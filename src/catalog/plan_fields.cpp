@@ -15,8 +15,8 @@ std::vector<PlanFieldRow> all_rows() {
 }  // namespace
 
 std::span<const PlanFieldRow> plan_fields() {
-  static const std::vector<PlanFieldRow> rows = all_rows();
-  return rows;
+  static const std::vector<PlanFieldRow> kRows = all_rows();
+  return kRows;
 }
 
 const PlanFieldRow* find_plan_field(std::string_view key_or_flag) {

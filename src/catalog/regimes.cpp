@@ -71,8 +71,8 @@ std::vector<RegimeRow> all_rows() {
 }  // namespace
 
 std::span<const RegimeRow> regimes() {
-  static const std::vector<RegimeRow> rows = all_rows();
-  return rows;
+  static const std::vector<RegimeRow> kRows = all_rows();
+  return kRows;
 }
 
 const RegimeRow& regime(Precision precision) {

@@ -81,7 +81,7 @@ std::string quantization_of(const Value& config) {
   for (const std::string_view key : {"quantization_config", "compression_config"}) {
     const Value* settings = map_at(config, key);
     if (settings == nullptr) continue;
-    const std::string method = text_at(*settings, "quant_method");
+    std::string method = text_at(*settings, "quant_method");
     if (!method.empty()) return method;
     if (settings->find("load_in_4bit") != nullptr || settings->find("load_in_8bit") != nullptr) return "bitsandbytes";
     return "unknown";

@@ -98,6 +98,7 @@ ProgramResult run_program(const std::vector<std::string>& command, int seconds) 
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) fail(command.front(), errno);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command)
     arguments.push_back(const_cast<char*>(word.c_str()));  // NOLINT(cppcoreguidelines-pro-type-const-cast)
   arguments.push_back(nullptr);

@@ -59,9 +59,8 @@ Tensor Recorder::saved(const Tensor& x) {
 void Recorder::accumulate(Parameter& parameter, Tensor gradient) {
   const DType type = parameter.gradient_dtype.value_or(gradient.dtype());
   if (!parameter.gradient.defined())
-    parameter.gradient = type == gradient.dtype()
-                             ? std::move(gradient)
-                             : empty(gradient.shape(), type, "gradient", writer_.item("gradients"));
+    parameter.gradient =
+        type == gradient.dtype() ? gradient : empty(gradient.shape(), type, "gradient", writer_.item("gradients"));
   gradient.drop();
   if (after_accumulate_) after_accumulate_(parameter);
 }

@@ -33,8 +33,8 @@ Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, 
 }
 
 Tensor Recorder::cast(Tensor x, DType dtype) {
+  if (x.dtype() == dtype) return x;
   const Tensor in = std::move(x);
-  if (in.dtype() == dtype) return in;
   Tensor out = empty(in.shape(), dtype, "copy in another type");
   if (needs_node({&in}))
     record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
@@ -164,8 +164,8 @@ Tensor Recorder::rsqrt(Tensor x) {
 
 // at::native_dropout: one byte of mask an element.
 Tensor Recorder::dropout(Tensor x, double p) {
+  if (p <= 0) return x;
   const Tensor in = std::move(x);
-  if (p <= 0) return in;
   Tensor mask = empty(in.shape(), DType::boolean, "dropout mask");
   Tensor out = empty(in.shape(), in.dtype(), "dropout");
   if (!needs_node({&in})) return out;

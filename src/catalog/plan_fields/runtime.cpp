@@ -12,10 +12,10 @@ constexpr std::int64_t kLeastSplitMb = 21;  // PyTorch wants more than its 20 Mi
 
 // The programs whose releases change the bill.
 const std::vector<std::string_view>& software_names() {
-  static const std::vector<std::string_view> names{"torch",        "transformers", "peft",          "trl",
-                                                   "accelerate",   "deepspeed",    "megatron-core", "bitsandbytes",
-                                                   "liger-kernel", "unsloth",      "torchtune",     "torchao"};
-  return names;
+  static const std::vector<std::string_view> kNames{"torch",        "transformers", "peft",          "trl",
+                                                    "accelerate",   "deepspeed",    "megatron-core", "bitsandbytes",
+                                                    "liger-kernel", "unsloth",      "torchtune",     "torchao"};
+  return kNames;
 }
 
 // "256", or a list such as [256:1,512:2]: kept as PYTORCH_ALLOC_CONF spells it.

@@ -186,6 +186,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     draft.set("method", Value::of("freeze"));
     draft.set("freeze.trainable_layers", Value::of(0));
     std::vector<Value> patterns;
+    patterns.reserve(names.size());
     for (const std::string& name : names) patterns.push_back(Value::of(name));
     draft.set("freeze.trainable_modules", Value::make_list(std::move(patterns)));
   } else {

@@ -60,6 +60,7 @@ constexpr std::array kOptimizers{Name{"torch.optim.AdamW", "adamw"},
 
 Value texts_value(const std::vector<std::string>& texts) {
   std::vector<Value> items;
+  items.reserve(texts.size());
   for (const std::string& text : texts) items.push_back(Value::of(text));
   return Value::make_list(std::move(items));
 }
