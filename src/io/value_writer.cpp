@@ -66,7 +66,9 @@ bool is_plain(const std::string& text) {
   const auto is_word = [&](std::string_view word) { return to_lower(text) == word; };
   if (text.empty() || std::any_of(std::begin(kWords), std::end(kWords), is_word)) return false;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto is_inner = [&](char c) { return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '/' || c == '+'; };
+  const auto is_inner = [&](char c) {
+    return is_letter(c) || is_digit(c) || c == '-' || c == '.' || c == '/' || c == '+';
+  };
   return (is_letter(text.front()) || text.front() == '/') && std::all_of(text.begin(), text.end(), is_inner);
 }
 

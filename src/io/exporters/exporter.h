@@ -17,9 +17,9 @@ namespace membill::io {
 
 struct ExportJob {
   TrainingPlan plan;
-  std::string model;         // as a framework finds it: a hub id or a path; empty: none is named
-  std::string preset;        // the preset's short name; empty: it is none
-  std::int64_t count = 1;    // cards in all
+  std::string model;       // as a framework finds it: a hub id or a path; empty: none is named
+  std::string preset;      // the preset's short name; empty: it is none
+  std::int64_t count = 1;  // cards in all
   std::int64_t nodes = 1;
 };
 

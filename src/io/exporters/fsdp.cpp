@@ -9,7 +9,8 @@ namespace membill::io {
 namespace {
 
 std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c; });
   return text;
 }
 

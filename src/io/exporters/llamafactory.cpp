@@ -15,9 +15,9 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   writer.set("stage", Value::of(stage == "pretrain" ? "pt" : stage == "reward" ? "rm" : preference ? "dpo" : stage));
   if (!preference) return;
   const auto loss = job.plan.stage_args.find("loss_type");
-  writer.set("pref_loss", Value::of(stage != "dpo"                          ? stage
+  writer.set("pref_loss", Value::of(stage != "dpo"                      ? stage
                                     : loss == job.plan.stage_args.end() ? std::string("sigmoid")
-                                                                            : loss->second));
+                                                                        : loss->second));
   if (job.plan.beta) writer.set("pref_beta", Value::of(*job.plan.beta));
 }
 
@@ -96,9 +96,7 @@ ExportJob with_usual_optimizer(ExportJob job) {
 void write_code(const ExportJob& job, KeyWriter& writer) {
   const TrainingPlan& plan = job.plan;
   const bool flash = plan.attention == AttentionKernel::flash;
-  writer.set("flash_attn", Value::of(flash                                          ? "fa2"
-                                     : plan.attention == AttentionKernel::eager ? "disabled"
-                                                                                    : "sdpa"));
+  writer.set("flash_attn", Value::of(flash ? "fa2" : plan.attention == AttentionKernel::eager ? "disabled" : "sdpa"));
   if (plan.implementation == Implementation::liger) writer.set("enable_liger_kernel", Value::of(true));
   if (plan.implementation == Implementation::unsloth) writer.set("use_unsloth", Value::of(true));
   const bool checkpoints = plan.checkpointing.mode == Checkpointing::full;

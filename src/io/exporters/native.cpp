@@ -8,8 +8,8 @@ namespace membill::io {
 namespace {
 
 // Fields that are written all the same, so that the file says what the job is.
-constexpr std::string_view kAlways[] = {"stage", "method",     "weights", "precision", "optimizer", "optimizer_impl",
-                                        "batch", "accumulate", "seq",     "engine"};
+constexpr std::string_view kAlways[] = {"stage",          "method", "weights",    "precision", "optimizer",
+                                        "optimizer_impl", "batch",  "accumulate", "seq",       "engine"};
 
 bool is_always(std::string_view key) {
   for (const std::string_view always : kAlways) {

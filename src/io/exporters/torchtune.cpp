@@ -13,7 +13,8 @@ void write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   const std::string builder = torchtune_builder(job.preset);
   if (builder.empty()) {
-    return problems.add({"", "model", quoted(job.preset.empty() ? job.model : job.preset) + " has no builder in torchtune",
+    return problems.add({"", "model",
+                         quoted(job.preset.empty() ? job.model : job.preset) + " has no builder in torchtune",
                          "llama-2-7b, llama-3.1-8b, qwen2.5-7b"});
   }
   const std::string family = builder.substr(0, builder.find('.') + 1), name = builder.substr(family.size());
@@ -34,9 +35,8 @@ void write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (has("o_proj")) attention.emplace_back("output_proj");
   writer.set("model.lora_attn_modules", text_list(attention));
   writer.set("model.apply_lora_to_mlp", Value::of(has("gate_proj") && has("up_proj") && has("down_proj")));
-  writer.set("model.apply_lora_to_output",
-             Value::of(std::find(plan.adapter.targets.begin(), plan.adapter.targets.end(), "lm_head") !=
-                       plan.adapter.targets.end()));
+  writer.set("model.apply_lora_to_output", Value::of(std::find(plan.adapter.targets.begin(), plan.adapter.targets.end(),
+                                                               "lm_head") != plan.adapter.targets.end()));
   writer.set("model.lora_rank", Value::of(plan.adapter.rank));
   if (plan.adapter.alpha) writer.set("model.lora_alpha", Value::of(*plan.adapter.alpha));
   writer.set("model.lora_dropout", Value::of(plan.adapter.dropout));

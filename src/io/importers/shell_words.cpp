@@ -45,7 +45,7 @@ std::optional<std::string> arithmetic(std::string_view text) {
 
 class Splitter {
  public:
-  explicit Splitter(std::string_view script) : text_(script) {}
+  Splitter(std::string_view script, Variables variables) : text_(script), variables_(std::move(variables)) {}
 
   std::vector<ShellCommand> split() {
     while (at_ < text_.size() && commands_.size() < kMostCommands && words_in_all_ < kMostWords) {
@@ -261,8 +261,7 @@ class Splitter {
   // A default may hold quotes and variables itself.
   std::string default_text(std::string_view text, int depth) {
     if (depth >= kDeepest) return {};
-    Splitter inner(text);
-    inner.variables_ = variables_;
+    Splitter inner(text, variables_);
     inner.depth_ = depth_ + 1;
     if (inner.depth_ >= kDeepest) return std::string(text);
     std::string result;
@@ -318,10 +317,16 @@ class Splitter {
       }
     } else if (words_.empty() && (word_ == "export" || word_ == "local" || word_ == "declare")) {
       exports_ = true;
+    } else if (words_.empty() && !quoted_ && is_reserved(word_)) {
+      // a command begins behind it
     } else if (!word_.empty() || quoted_) {
       add_word(word_);
     }
     drop_word();
+  }
+
+  static bool is_reserved(std::string_view word) {
+    return word == "then" || word == "else" || word == "do" || word == "elif" || word == "{";
   }
 
   void add_word(std::string word) {
@@ -362,6 +367,8 @@ class Splitter {
 
 }  // namespace
 
-std::vector<ShellCommand> split_script(std::string_view script) { return Splitter(script).split(); }
+std::vector<ShellCommand> split_one(std::string_view script, Variables variables) {
+  return Splitter(script, std::move(variables)).split();
+}
 
 }  // namespace membill::io

@@ -65,8 +65,8 @@ void read_batch(KeyReader& reader, Draft& draft) {
   if (reader.flag("data.use_dynamic_bsz")) {
     const std::int64_t tokens = reader.count("data.max_token_len_per_gpu", 1).value_or(8192);
     batch = std::max<std::int64_t>(1, tokens / length);
-    draft.assume("use_dynamic_bsz fills micro-batches up to " + std::to_string(tokens) + " tokens: " +
-                 std::to_string(batch) + " of data.max_length");
+    draft.assume("use_dynamic_bsz fills micro-batches up to " + std::to_string(tokens) +
+                 " tokens: " + std::to_string(batch) + " of data.max_length");
   }
   const std::int64_t world = std::max<std::int64_t>(1, world_size(draft).value_or(1));
   const std::int64_t whole = reader.count("data.train_batch_size", 1).value_or(256);
@@ -87,8 +87,7 @@ void read_engine(KeyReader& reader, Draft& draft) {
   const std::string strategy = to_lower(reader.text("model.strategy").value_or("fsdp2"));
   if (strategy != "fsdp" && strategy != "fsdp2")
     reader.problem("model.strategy", quoted(strategy) + " is not billed", "fsdp or fsdp2");
-  const bool offload =
-      reader.flag("model.fsdp_config.cpu_offload") || reader.flag("model.fsdp_config.offload_params");
+  const bool offload = reader.flag("model.fsdp_config.cpu_offload") || reader.flag("model.fsdp_config.offload_params");
   draft.set("engine", Value::of(strategy == "fsdp" ? "fsdp" : "fsdp2"));
   draft.set("sharding.fsdp", Value::of("full_shard"));
   draft.set("sharding.wrap", Value::of("block"));
@@ -136,6 +135,8 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
-Importer verl_importer() { return {"verl", "verl's YAML and overrides of supervised fine-tuning", kSource, claim, read}; }
+Importer verl_importer() {
+  return {"verl", "verl's YAML and overrides of supervised fine-tuning", kSource, claim, read};
+}
 
 }  // namespace membill::io
