@@ -124,6 +124,8 @@ TEST_CASE("shells, runners and branches that a script goes through") {
         Words{"python", "train.py", "--bf16"});
   CHECK(last_words("if true; then M=a; else M=b; fi; echo $M") == Words{"echo", "b"});
   CHECK(last_words("for i in 1 2; do torchrun a.py; done") == Words{"done"});
+  CHECK(last_words("N=2 G=8; N=2; G=8; echo $((64 / (G * N))) $((2 + 3 * 4)) $(expr 16 / $N) $((1/0))") ==
+        Words{"echo", "4", "14", "8", "$((1/0))"});
   CHECK(last_words("bash -c 'bash -c \"echo a\"'") == Words{"echo", "a"});
   TrainingPlan plan;
   const io::JobFile job =
