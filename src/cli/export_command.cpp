@@ -77,17 +77,21 @@ void name_model(const std::string& name, const io::DataDirs& dirs, io::ExportJob
 
 // Other frameworks have other default targets than PEFT's of the model's type: these are named.
 void name_targets(const io::DataDirs& dirs, io::ExportJob& job) {
-  if (!job.plan.adapter.targets.empty() || job.preset.empty()) return;
+  const bool adapts = job.plan.method != Method::full && job.plan.method != Method::freeze;
+  if (!adapts || !job.plan.adapter.targets.empty() || job.preset.empty()) return;
   for (const std::string_view target : default_lora_targets(io::load_model(job.preset, dirs).model_type)) {
     if (target.find_first_of("*+?[](){}|^$\\") == std::string_view::npos) job.plan.adapter.targets.emplace_back(target);
   }
 }
 
 // Problems of the writer are the plan's: they belong to the flag or to the job file.
-void throw_placed(const Problems& problems, const std::string& file) {
+void throw_placed(const Problems& problems, const Arguments& arguments, const std::string& file) {
   Problems placed;
   for (Problem problem : problems.list()) {
-    if (problem.file.empty()) problem.file = file.empty() ? kCommandLine : file;
+    const PlanFieldRow* row = find_plan_field(problem.key);
+    const bool typed = row != nullptr && !row->flag.empty() && (file.empty() || arguments.has(row->flag));
+    if (problem.file.empty()) problem.file = typed || file.empty() ? kCommandLine : file;
+    if (typed) problem.key = row->flag;
     placed.add(std::move(problem));
   }
   placed.throw_if_any();
@@ -112,7 +116,7 @@ ExitCode run_export(const Arguments& arguments, Output& output) {
   name_model(model != nullptr ? *model : inputs.job.model.value_or(""), inputs.dirs, job);
   name_targets(inputs.dirs, job);
   output.out = io::export_text(exporter, job, problems);
-  throw_placed(problems, inputs.job.file);
+  throw_placed(problems, arguments, inputs.job.file);
   for (const std::string& line : io::left_out(exporter, job, output.out, inputs.dirs))
     output.notes.push_back(std::string(kCommandLine) + ": " + kAs + ": " + line);
   for (const std::string& text : inputs.job.warnings) output.notes.push_back(inputs.job.file + ": " + text);

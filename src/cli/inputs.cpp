@@ -10,6 +10,7 @@
 #include "cli/model_options.h"
 #include "cli/plan_options.h"
 #include "estimate/checks.h"
+#include "estimate/supported.h"
 #include "io/importers/importer.h"
 #include "io/job_file.h"
 #include "membill/catalog.h"
@@ -91,6 +92,17 @@ void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Input
   }
 }
 
+// A job that evaluates trains all the same: what is billed is its step.
+void pass_over_evaluation(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
+  if (job.format.empty() || job.plan.find("evaluation.batch") == nullptr || arguments.has("--evaluation-batch")) return;
+  for (const Problem& problem : not_billed_yet(inputs.plan)) {
+    if (problem.key != "evaluation.batch") continue;
+    inputs.model.warnings.push_back(job.file + ": the evaluation is not billed, the steps between are");
+    inputs.plan.evaluation_batch.reset();
+    return;
+  }
+}
+
 // Whether what the job trains was read without a problem, so that its names can be looked up.
 bool names_are_read(const Problems& problems) {
   return std::none_of(problems.list().begin(), problems.list().end(), [](const Problem& problem) {
@@ -155,6 +167,7 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   problems.throw_if_any();
   add_remarks(job, inputs);
   pass_over_targets(arguments, job, inputs);
+  pass_over_evaluation(arguments, job, inputs);
   if (check == Check::together) {
     for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
       problems.add(placed(std::move(problem), arguments, job.file));

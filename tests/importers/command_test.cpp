@@ -118,4 +118,43 @@ TEST_CASE("the words after -- are a command") {
   CHECK_THROWS_AS(io::import_command({"ls", "-l"}, {}, problems), InputError);
 }
 
+TEST_CASE("shells, runners and branches that a script goes through") {
+  CHECK(last_words("srun --nodes 2 bash -c \"torchrun train.py\"") == Words{"torchrun", "train.py"});
+  CHECK(last_words("ARGS='--bf16'; docker run -it image sh -lc 'cd /w && python train.py $ARGS'") ==
+        Words{"python", "train.py", "--bf16"});
+  CHECK(last_words("if true; then M=a; else M=b; fi; echo $M") == Words{"echo", "b"});
+  CHECK(last_words("for i in 1 2; do torchrun a.py; done") == Words{"done"});
+  CHECK(last_words("N=2 G=8; N=2; G=8; echo $((64 / (G * N))) $((2 + 3 * 4)) $(expr 16 / $N) $((1/0))") ==
+        Words{"echo", "4", "14", "8", "$((1/0))"});
+  CHECK(last_words("bash -c 'bash -c \"echo a\"'") == Words{"echo", "a"});
+  TrainingPlan plan;
+  const io::JobFile job =
+      run("srun --jobid 7 --export ALL torchrun --nproc_per_node 4 train.py --model_name_or_path gpt2 "
+          "--per_device_train_batch_size 3 --max_length 512 --learning_rate 1e-4 --output_dir o",
+          plan);
+  CHECK(job.model == "gpt2");
+  CHECK(job.hardware.count == 4);
+  CHECK(plan.batch == 3);
+}
+
+TEST_CASE("command lines of litgpt, torchtune and verl") {
+  TrainingPlan plan;
+  CHECK(run("litgpt finetune_lora gpt2 --lora_r 4 --train.micro_batch_size 2", plan).model == "gpt2");
+  CHECK(plan.batch == 2);
+  CHECK(problem_of("tune run lora_finetune_single_device --config llama3_1/8B_lora batch_size=4") ==
+        "run.sh: --config: 'llama3_1/8B_lora' is a file that torchtune ships (tune cp llama3_1/8B_lora job.yaml "
+        "writes it here)");
+  TrainingPlan sft;
+  const io::JobFile job =
+      run("torchrun --standalone --nproc_per_node=8 -m verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=8 "
+          "data.max_length=2048 model.partial_pretrain=gpt2 model.lora_rank=32 +trainer.note=x trainer.logger=console",
+          sft);
+  CHECK(job.format == "verl");
+  CHECK(sft.batch == 8);
+  CHECK(sft.seq == 2048);
+  CHECK(sft.adapter.rank == 32);
+  CHECK(sft.engine == Engine::fsdp2);
+  CHECK(sft.accumulate == 4);
+}
+
 }  // namespace membill::importers_test

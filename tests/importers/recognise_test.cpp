@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <string>
 
+#include "io/importers/formats.h"
 #include "io/importers/importer.h"
+#include "io/importers/training_arguments.h"
 #include "membill/catalog.h"
 #include "support/catch.h"
 
@@ -43,6 +45,23 @@ io::JobFile read(const std::string& text, TrainingPlan& plan, const io::ImportCo
 }
 
 }  // namespace
+
+TEST_CASE("every key of a table has a meaning, one row and a source") {
+  for (const io::KeyTable& table :
+       {io::llamafactory_table(), io::axolotl_table(), io::torchtune_table(), io::trl_table(), io::deepspeed_table(),
+        io::accelerate_table(), io::fsdp_table(), io::peft_table(), io::training_arguments_table()}) {
+    INFO(std::string(table.source));
+    CHECK_FALSE(table.source.empty());
+    std::vector<std::string_view> keys;
+    for (const io::KeyRow& row : table.rows) {
+      INFO(std::string(row.key));
+      keys.push_back(row.key);
+      CHECK(row.meaning.empty() != row.same_as.empty());
+    }
+    std::sort(keys.begin(), keys.end());
+    CHECK(std::adjacent_find(keys.begin(), keys.end()) == keys.end());
+  }
+}
 
 TEST_CASE("the registry's entries are complete and their names differ") {
   std::vector<std::string_view> names;

@@ -12,28 +12,28 @@ namespace membill::io {
 namespace {
 
 constexpr KeyRow kRows[] = {
-    {"base_model", "", "model"},
-    {"adapter", "", "which adapters train; absent: all weights"},
-    {"load_in_8bit", "false", "8-bit base"},
-    {"load_in_4bit", "false", "4-bit base"},
-    {"lora_r", "", "rank of the adapters"},
-    {"lora_alpha", "", "scale of the adapters"},
-    {"lora_dropout", "0.0", "dropout before the adapters"},
-    {"lora_target_modules", "", "modules that get an adapter"},
-    {"lora_target_linear", "", "every linear gets an adapter"},
-    {"lora_modules_to_save", "", "modules that train whole"},
-    {"peft_use_dora", "false", "DoRA"},
+    {"base_model", "", "model", {}, "model.py"},
+    {"adapter", "", "which adapters train; absent: all weights", {}, "peft.py"},
+    {"load_in_8bit", "false", "8-bit base", {}, "peft.py"},
+    {"load_in_4bit", "false", "4-bit base", {}, "peft.py"},
+    {"lora_r", "", "rank of the adapters", {}, "peft.py"},
+    {"lora_alpha", "", "scale of the adapters", {}, "peft.py"},
+    {"lora_dropout", "0.0", "dropout before the adapters", {}, "peft.py"},
+    {"lora_target_modules", "", "modules that get an adapter", {}, "peft.py"},
+    {"lora_target_linear", "", "every linear gets an adapter", {}, "peft.py"},
+    {"lora_modules_to_save", "", "modules that train whole", {}, "peft.py"},
+    {"peft_use_dora", "false", "DoRA", {}, "peft.py"},
     {"unfrozen_parameters", "", "only these train"},
-    {"micro_batch_size", "1", "micro-batch"},
-    {"gradient_accumulation_steps", "1", "micro-batches of a step"},
-    {"batch_size", "", "micro-batch x accumulation (old spelling)"},
-    {"eval_batch_size", "", "batch of the evaluation; absent: the micro-batch"},
+    {"micro_batch_size", "1", "micro-batch", {}, "training.py"},
+    {"gradient_accumulation_steps", "1", "micro-batches of a step", {}, "training.py"},
+    {"batch_size", "", "micro-batch x accumulation (old spelling)", {}, "training.py"},
+    {"eval_batch_size", "", "batch of the evaluation; absent: the micro-batch", {}, "training.py"},
     {"val_set_size", "0.0", "whether the job evaluates"},
     {"test_datasets", "", "whether the job evaluates"},
     {"eval_strategy", "", "whether the job evaluates"},
     {"sequence_len", "512", "tokens of a sequence"},
     {"sample_packing", "false", "several samples share a sequence"},
-    {"max_packed_sequence_len", "", "tokens of a packed sequence (old spelling of packing)"},
+    {"max_packed_sequence_len", "", "tokens of a packed sequence (old spelling of packing)", {}, "deprecated.py"},
     {"pad_to_sequence_len", "", "every row has sequence_len tokens; on with packing"},
     {"batch_flattening", "", "samples are joined without padding"},
     {"bf16", "auto", "bf16 weights under autocast; auto: where the card can"},
@@ -44,10 +44,10 @@ constexpr KeyRow kRows[] = {
     {"gradient_checkpointing", "false", "layers run their forward again in backward"},
     {"gradient_checkpointing_kwargs.use_reentrant", "false", "reentrant checkpointing"},
     {"activation_offloading", "false", "checkpoints live on the host"},
-    {"optimizer", "adamw_torch_fused", "optimizer"},
-    {"optim_args", "", "arguments of the optimizer"},
-    {"optim_target_modules", "", "linears that get low-rank states"},
-    {"max_grad_norm", "1.0", "gradients are clipped by norm"},
+    {"optimizer", "adamw_torch_fused", "optimizer", {}, "training.py"},
+    {"optim_args", "", "arguments of the optimizer", {}, "training.py"},
+    {"optim_target_modules", "", "linears that get low-rank states", {}, "training.py"},
+    {"max_grad_norm", "1.0", "gradients are clipped by norm", {}, "training.py"},
     {"flash_attention", "", "flash attention"},
     {"sdp_attention", "", "PyTorch's attention"},
     {"xformers_attention", "", "xformers' attention"},
@@ -82,7 +82,7 @@ constexpr KeyRow kRows[] = {
     {"precompute_ref_log_probs", "false", "the reference runs before training"},
     {"ddp_bucket_cap_mb", "", "MB of a reducer bucket"},
     {"ddp_find_unused_parameters", "", "DDP looks for parameters without gradient"},
-    {"gptq", "false", "the base is stored by GPTQ"},
+    {"gptq", "false", "the base is stored by GPTQ", {}, "peft.py"},
     {"world_size", "", "cards in all"},
     {"quantize_moe_experts", "false", "experts are stored in 4 or 8 bits too"},
     {"layer_offloading", "false", "frozen layers live on the host"},
@@ -139,7 +139,7 @@ constexpr std::string_view kHarmless =
     "debug lora_layers_to_transform gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
     "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype";
 
-constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas";
+constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
 
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string rl = to_lower(reader.text("rl").value_or(""));

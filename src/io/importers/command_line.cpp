@@ -16,8 +16,12 @@ namespace {
 namespace fs = std::filesystem;
 
 // Programs that start the one after them.
-constexpr std::array<std::string_view, 10> kWrappers{"nohup", "time", "exec", "env",  "sudo",
-                                                     "eval",  "srun", "do",   "then", "else"};
+constexpr std::array<std::string_view, 6> kWrappers{"nohup", "time", "exec", "env", "sudo", "eval"};
+// Programs that run what stands behind their own options and arguments.
+constexpr std::string_view kRunners =
+    "srun docker podman singularity apptainer ssh numactl uv poetry conda micromamba mpirun mpiexec taskset stdbuf "
+    "nice "
+    "ionice timeout pipenv";
 // Options of launchers that stand alone; all others take a value.
 constexpr std::string_view kAlone =
     "standalone use_env run_path no_python multi_gpu use_deepspeed use_fsdp debug same_network no_local_rank no_ssh "
@@ -120,7 +124,20 @@ class CommandParser {
     }
   }
 
+  static bool starts_training(const std::string& name) {
+    const auto is_tool = [&](const Tool& tool) { return tool.name == name; };
+    return name == "torchrun" || name == "deepspeed" || name == "accelerate" || name.starts_with("python") ||
+           std::any_of(std::begin(kTools), std::end(kTools), is_tool);
+  }
+
+  // Behind a runner: the first word that starts a training.
+  void skip_runner() {
+    if (done() || !holds(kRunners, base_name(word()))) return;
+    while (!done() && !starts_training(base_name(word()))) ++at_;
+  }
+
   bool find_program() {
+    skip_runner();
     if (done()) return false;
     const std::string name = base_name(words_[at_++]);
     if (name == "torchrun" || name == "torchrun_") return read_torchrun();
@@ -311,6 +328,8 @@ class CommandParser {
         flags.set(current.substr(start, current.find('=') - start), flag_value(current.substr(current.find('=') + 1)));
       } else if (current.ends_with(".yaml") || current.ends_with(".yml") || current.ends_with(".json")) {
         read_main_file(current, "");
+      } else if (source_.launch.program.front() == "litgpt") {
+        flags.set("checkpoint_dir", Value::of(current));
       }
     }
     const Value* config = flags.find("config");
@@ -321,6 +340,9 @@ class CommandParser {
   }
 
   void read_main_file(const std::string& path, const std::string& key) {
+    if (source_.launch.program.front() == "tune" && !path.ends_with(".yaml") && !path.ends_with(".yml"))
+      return problems_.add({source_.file, key, membill::quoted(path) + " is a file that torchtune ships",
+                            "tune cp " + path + " job.yaml writes it here"});
     std::optional<Value> tree = read_file_of(path, key);
     if (!tree) return;
     if (!tree->is_map()) return problems_.add({last_name(path), "", "is no map of keys", ""});
@@ -334,7 +356,8 @@ class CommandParser {
     if (equals != std::string::npos)
       return flags.set(underscored(name.substr(0, equals)), flag_value(name.substr(equals + 1)));
     std::vector<Value> values;
-    while (!done() && !is_option(word()) &&
+    const std::size_t most = name == "config" ? 1 : words_.size();
+    while (!done() && values.size() < most && !is_option(word()) &&
            !(word().size() > 1 && word()[0] == '-' && !is_digit(word()[1]) && word()[1] != '.')) {
       values.push_back(flag_value(words_[at_++]));
     }

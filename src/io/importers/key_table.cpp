@@ -63,6 +63,13 @@ bool listed(std::string_view list, std::string_view key) {
   return false;
 }
 
+// Where a row's default is defined: its own file takes the place of the last name of the table's source.
+std::string source_of(const KeyTable& table, const KeyRow& row) {
+  const std::size_t slash = table.source.rfind('/');
+  if (row.source.empty() || slash == std::string_view::npos) return std::string(table.source);
+  return std::string(table.source.substr(0, slash + 1)) + std::string(row.source);
+}
+
 const char* state_text(KeyState state) {
   switch (state) {
     case KeyState::read: return "read";
@@ -278,7 +285,7 @@ std::vector<KeyRecord> KeyReader::records() const {
     const KeyRow* known = row(key, &table);
     if (known == nullptr || known->fallback.empty()) continue;
     records.push_back({file_, prefix_ + key, KeyState::defaulted, std::string(known->fallback),
-                       std::string(known->meaning) + "; " + std::string(table->source)});
+                       std::string(known->meaning) + "; " + source_of(*table, *known)});
   }
   return records;
 }

@@ -21,6 +21,7 @@ struct KeyRow {
   std::string_view fallback;      // the framework's default as text ("8", "false"); empty: none
   std::string_view meaning;       // what it says to the plan
   std::string_view same_as = {};  // the key of which this is another spelling; its row says the rest
+  std::string_view source = {};   // its file, beside the one that the table's source names; empty: that one
 };
 
 // The keys of one part of a framework's arguments.

@@ -9,7 +9,7 @@ namespace membill::io {
 namespace {
 
 constexpr KeyRow kRows[] = {
-    {"model_name_or_path", "", "model"},
+    {"model_name_or_path", "", "model", {}, "model_args.py"},
     {"stage", "sft", "what the job does"},
     {"finetuning_type", "lora", "which parameters train"},
     {"pure_bf16", "false", "weights, gradients and states in bf16"},
@@ -19,27 +19,27 @@ constexpr KeyRow kRows[] = {
     {"lora_target", "all", "modules that get an adapter"},
     {"additional_target", "", "modules that train whole"},
     {"use_dora", "false", "DoRA"},
-    {"resize_vocab", "false", "without additional_target, embedding and head train"},
-    {"add_tokens", "", "new tokens resize the vocabulary"},
-    {"add_special_tokens", "", "new tokens resize the vocabulary"},
+    {"resize_vocab", "false", "without additional_target, embedding and head train", {}, "model_args.py"},
+    {"add_tokens", "", "new tokens resize the vocabulary", {}, "model_args.py"},
+    {"add_special_tokens", "", "new tokens resize the vocabulary", {}, "model_args.py"},
     {"new_special_tokens", "", "", "add_special_tokens"},
     {"freeze_trainable_layers", "2", "last layers that train"},
     {"freeze_trainable_modules", "all", "modules of those layers that train"},
     {"freeze_extra_modules", "", "further modules that train"},
-    {"quantization_bit", "", "bits of the base's weights"},
-    {"quantization_method", "bnb", "who stores them"},
-    {"quantization_type", "nf4", "4-bit format"},
-    {"double_quantization", "true", "the scales are quantised too"},
-    {"flash_attn", "auto", "attention kernel"},
-    {"enable_liger_kernel", "false", "Liger's kernels"},
-    {"use_unsloth", "false", "Unsloth's kernels"},
-    {"use_unsloth_gc", "false", "checkpoints live on the host"},
-    {"disable_gradient_checkpointing", "false", "checkpointing is on unless this is"},
-    {"use_reentrant_gc", "true", "reentrant checkpointing"},
-    {"upcast_lmhead_output", "false", "an fp32 copy of the logits"},
-    {"cutoff_len", "2048", "tokens of a sequence"},
-    {"packing", "", "several samples share a sequence; on for stage pt"},
-    {"neat_packing", "false", "packing without attention across samples"},
+    {"quantization_bit", "", "bits of the base's weights", {}, "model_args.py"},
+    {"quantization_method", "bnb", "who stores them", {}, "model_args.py"},
+    {"quantization_type", "nf4", "4-bit format", {}, "model_args.py"},
+    {"double_quantization", "true", "the scales are quantised too", {}, "model_args.py"},
+    {"flash_attn", "auto", "attention kernel", {}, "model_args.py"},
+    {"enable_liger_kernel", "false", "Liger's kernels", {}, "model_args.py"},
+    {"use_unsloth", "false", "Unsloth's kernels", {}, "model_args.py"},
+    {"use_unsloth_gc", "false", "checkpoints live on the host", {}, "model_args.py"},
+    {"disable_gradient_checkpointing", "false", "checkpointing is on unless this is", {}, "model_args.py"},
+    {"use_reentrant_gc", "true", "reentrant checkpointing", {}, "model_args.py"},
+    {"upcast_lmhead_output", "false", "an fp32 copy of the logits", {}, "model_args.py"},
+    {"cutoff_len", "2048", "tokens of a sequence", {}, "data_args.py"},
+    {"packing", "", "several samples share a sequence; on for stage pt", {}, "data_args.py"},
+    {"neat_packing", "false", "packing without attention across samples", {}, "data_args.py"},
     {"use_galore", "false", "GaLore"},
     {"galore_rank", "16", "rank of GaLore"},
     {"galore_update_interval", "200", "GaLore's update interval"},
@@ -53,11 +53,11 @@ constexpr KeyRow kRows[] = {
     {"use_muon", "false", "Muon"},
     {"pref_loss", "sigmoid", "loss of preference stages"},
     {"pref_beta", "0.1", "strength of the reference"},
-    {"fp8", "false", "fp8 linears"},
-    {"use_kt", "false", "experts live on the host (KTransformers)"},
+    {"fp8", "false", "fp8 linears", {}, "training_args.py"},
+    {"use_kt", "false", "experts live on the host (KTransformers)", {}, "model_args.py"},
     {"use_mca", "false", "Megatron runs the step"},
     {"ref_model", "", "the reference model"},
-    {"mixture_of_depths", "", "layers are skipped for some tokens"},
+    {"mixture_of_depths", "", "layers are skipped for some tokens", {}, "model_args.py"},
     {"use_llama_pro", "false", "new blocks train, given in freeze_trainable_layers"},
 };
 
@@ -95,7 +95,7 @@ constexpr std::string_view kHarmless =
     "virtual_pipeline_model_parallel_size sequence_parallel variable_seq_lengths account_for_* dataloader_* "
     "use_megatron*";
 
-constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams";
+constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams/finetuning_args.py";
 
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string stage = reader.text("stage").value_or("sft");
@@ -166,7 +166,7 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
     draft.set("optimizer_args.rank", Value::of(value_text(Value::of(reader.count(name + "_rank", 1).value_or(16)))));
     draft.set("optimizer_args.update_proj_gap",
               Value::of(value_text(Value::of(reader.count(name + "_update_interval", 1).value_or(200)))));
-    if (reader.flag(name + "_layerwise")) draft.set("optimizer_in_backward", Value::of(true));
+    if (reader.flag(name + "_layerwise")) set_layerwise(draft);
   }
   if (reader.flag("use_badam")) set_optimizer("badam", draft);
   if (reader.flag("use_adam_mini")) set_optimizer("adam-mini", draft);

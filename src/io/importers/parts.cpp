@@ -153,6 +153,11 @@ void set_optimizer_arguments(const std::string& text, Draft& draft) {
   }
 }
 
+void set_layerwise(Draft& draft) {
+  draft.set("optimizer_in_backward", Value::of(true));
+  draft.set("clip", Value::of(false));
+}
+
 std::string plan_text(const Draft& draft, std::string_view key) {
   const Value* value = draft.plan.find(key);
   return value != nullptr && value->is_string() ? value->as_string() : std::string();

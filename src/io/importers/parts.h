@@ -36,6 +36,9 @@ void set_optimizer(const std::string& name, Draft& draft);
 // Further arguments of it: "rank=128, update_proj_gap=200", or a map.
 void set_optimizer_arguments(const std::string& text, Draft& draft);
 
+// Hooks update each parameter as soon as its gradient is there and free it: nothing is left to clip.
+void set_layerwise(Draft& draft);
+
 // Whether the plan trains adapters.
 [[nodiscard]] bool trains_adapters(const Draft& draft);
 

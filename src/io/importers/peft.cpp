@@ -45,6 +45,7 @@ void read(const JobSource& source, Draft& draft) {
   draft.model = reader.text("base_model_name_or_path");
   draft.model_key = "base_model_name_or_path";
   draft.bf16 = true;
+  draft.load_dtype = "bf16";
   const std::string type = to_kebab(reader.text("peft_type").value_or("LORA"));
   std::string method;
   for (const Type& known : kTypes) {
@@ -71,7 +72,8 @@ void read(const JobSource& source, Draft& draft) {
   }
   if (method == "adalora") draft.set("adapter.init_rank", reader.count("init_r", 1));
   if (!method.empty() && method != "lora") draft.set("method", Value::of(method));
-  draft.assume("an adapter's file says neither batch nor length nor optimizer: membill's defaults are taken");
+  draft.assume(
+      "an adapter's file says neither batch nor length nor precision nor optimizer: membill's defaults are taken");
   draft.add_records(reader);
 }
 

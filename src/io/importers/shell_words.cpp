@@ -1,12 +1,11 @@
 #include "io/importers/shell_words.h"
 
-#include <charconv>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 
 #include "base/text.h"
+#include "io/importers/shell_arithmetic.h"
 
 namespace membill::io {
 namespace {
@@ -17,35 +16,9 @@ constexpr int kDeepest = 20;                    // of defaults inside of default
 bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_name(char c) { return is_name_start(c) || is_digit(c); }
 
-// A sum, difference, product or quotient of whole numbers from left to right: $((16 / 2 / 4)). Nothing when it is anything else.
-std::optional<std::string> arithmetic(std::string_view text) {
-  std::int64_t result = 0;
-  char operation = '+';
-  while (true) {
-    text = trim(text);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc()) return std::nullopt;
-    bool wrong = false;
-    if (operation == '+') wrong = __builtin_add_overflow(result, number, &result);
-    if (operation == '-') wrong = __builtin_sub_overflow(result, number, &result);
-    if (operation == '*') wrong = __builtin_mul_overflow(result, number, &result);
-    if (operation == '/' && (number == 0 || number == -1)) wrong = number == 0;
-    if (wrong) return std::nullopt;
-    if (operation == '/' && number == -1) return std::nullopt;
-    if (operation == '/') result /= number;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    text = trim(text);
-    if (text.empty()) return std::to_string(result);
-    operation = text.front();
-    if (std::string_view("+-*/").find(operation) == std::string_view::npos) return std::nullopt;
-    text.remove_prefix(1);
-  }
-}
-
 class Splitter {
  public:
-  explicit Splitter(std::string_view script) : text_(script) {}
+  Splitter(std::string_view script, Variables variables) : text_(script), variables_(std::move(variables)) {}
 
   std::vector<ShellCommand> split() {
     while (at_ < text_.size() && commands_.size() < kMostCommands && words_in_all_ < kMostWords) {
@@ -212,10 +185,14 @@ class Splitter {
       if (text_[at_++] == ')' && --depth == 0) break;
     }
     const std::string_view whole = text_.substr(start, at_ - start);
-    if (whole.starts_with("$(expr "))
-      return arithmetic(expand(whole.substr(7, whole.size() - 8))).value_or(std::string(whole));
+    if (whole.starts_with("$(expr ")) return calculated(whole.substr(7, whole.size() - 8), whole);
     if (!whole.starts_with("$((") || !whole.ends_with("))")) return std::string(whole);
-    return arithmetic(expand(whole.substr(3, whole.size() - 5))).value_or(std::string(whole));
+    return calculated(whole.substr(3, whole.size() - 5), whole);
+  }
+
+  std::string calculated(std::string_view expression, std::string_view whole) const {
+    const std::optional<std::int64_t> value = shell_arithmetic(expand(expression));
+    return value ? std::to_string(*value) : std::string(whole);
   }
 
   // Variables inside of an expression, with or without '$'.
@@ -261,8 +238,7 @@ class Splitter {
   // A default may hold quotes and variables itself.
   std::string default_text(std::string_view text, int depth) {
     if (depth >= kDeepest) return {};
-    Splitter inner(text);
-    inner.variables_ = variables_;
+    Splitter inner(text, variables_);
     inner.depth_ = depth_ + 1;
     if (inner.depth_ >= kDeepest) return std::string(text);
     std::string result;
@@ -318,10 +294,16 @@ class Splitter {
       }
     } else if (words_.empty() && (word_ == "export" || word_ == "local" || word_ == "declare")) {
       exports_ = true;
+    } else if (words_.empty() && !quoted_ && is_reserved(word_)) {
+      // a command begins behind it
     } else if (!word_.empty() || quoted_) {
       add_word(word_);
     }
     drop_word();
+  }
+
+  static bool is_reserved(std::string_view word) {
+    return word == "then" || word == "else" || word == "do" || word == "elif" || word == "{";
   }
 
   void add_word(std::string word) {
@@ -362,6 +344,8 @@ class Splitter {
 
 }  // namespace
 
-std::vector<ShellCommand> split_script(std::string_view script) { return Splitter(script).split(); }
+std::vector<ShellCommand> split_one(std::string_view script, Variables variables) {
+  return Splitter(script, std::move(variables)).split();
+}
 
 }  // namespace membill::io

@@ -21,6 +21,9 @@ struct ShellCommand {
 // in the word as "$NAME". At most kMostCommands commands of kMostWords words in all are kept.
 inline constexpr std::size_t kMostCommands = 10000;
 inline constexpr std::size_t kMostWords = 100000;
+// What a command hands to another shell (bash -c "...") stands in its place.
 [[nodiscard]] std::vector<ShellCommand> split_script(std::string_view script);
+// The same, with variables that are set already, and nested shells left as they are.
+[[nodiscard]] std::vector<ShellCommand> split_one(std::string_view script, Variables variables);
 
 }  // namespace membill::io

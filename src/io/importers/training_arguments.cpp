@@ -99,7 +99,7 @@ void read_optimizer(KeyReader& reader, Draft& draft) {
   set_optimizer(name, draft);
   if (name.ends_with("_layerwise")) {
     set_optimizer(name.substr(0, name.size() - 10), draft);
-    draft.set("optimizer_in_backward", Value::of(true));
+    set_layerwise(draft);
   }
   if (const auto arguments = reader.text("optim_args")) set_optimizer_arguments(*arguments, draft);
   reader.use("optim_target_modules");

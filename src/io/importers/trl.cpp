@@ -8,14 +8,14 @@ namespace {
 
 // Where TRL changes a default of TrainingArguments, its row stands here.
 constexpr KeyRow kRows[] = {
-    {"model_name_or_path", "", "model"},
-    {"dtype", "float32", "dtype in which the weights are loaded"},
+    {"model_name_or_path", "", "model", {}, "model_config.py"},
+    {"dtype", "float32", "dtype in which the weights are loaded", {}, "model_config.py"},
     {"torch_dtype", "", "", "dtype"},
     {"model_init_kwargs.dtype", "", "", "dtype"},
     {"model_init_kwargs.torch_dtype", "", "", "dtype"},
-    {"attn_implementation", "sdpa", "attention kernel"},
-    {"gradient_checkpointing", "true", "layers run their forward again in backward"},
-    {"bf16", "", "autocast in bf16; on unless fp16 is"},
+    {"attn_implementation", "sdpa", "attention kernel", {}, "model_config.py"},
+    {"gradient_checkpointing", "true", "layers run their forward again in backward", {}, "base_config.py"},
+    {"bf16", "", "autocast in bf16; on unless fp16 is", {}, "base_config.py"},
     {"max_length", "1024", "tokens of a sequence"},
     {"max_seq_length", "", "", "max_length"},
     {"max_prompt_length", "", "tokens of the prompt"},
@@ -25,22 +25,22 @@ constexpr KeyRow kRows[] = {
     {"padding_free", "false", "samples are joined without padding"},
     {"loss_type", "", "how the loss is computed"},
     {"activation_offloading", "false", "kept activations live on the host"},
-    {"use_peft", "false", "adapters train"},
-    {"lora_r", "16", "rank of the adapters"},
-    {"lora_alpha", "32", "scale of the adapters"},
-    {"lora_dropout", "0.05", "dropout before the adapters"},
-    {"lora_target_modules", "", "modules that get an adapter"},
-    {"lora_modules_to_save", "", "modules that train whole"},
-    {"use_dora", "false", "DoRA"},
-    {"load_in_8bit", "false", "8-bit base"},
-    {"load_in_4bit", "false", "4-bit base"},
-    {"bnb_4bit_quant_type", "nf4", "4-bit format"},
-    {"use_bnb_nested_quant", "false", "the scales are quantised too"},
-    {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights"},
+    {"use_peft", "false", "adapters train", {}, "model_config.py"},
+    {"lora_r", "16", "rank of the adapters", {}, "model_config.py"},
+    {"lora_alpha", "32", "scale of the adapters", {}, "model_config.py"},
+    {"lora_dropout", "0.05", "dropout before the adapters", {}, "model_config.py"},
+    {"lora_target_modules", "", "modules that get an adapter", {}, "model_config.py"},
+    {"lora_modules_to_save", "", "modules that train whole", {}, "model_config.py"},
+    {"use_dora", "false", "DoRA", {}, "model_config.py"},
+    {"load_in_8bit", "false", "8-bit base", {}, "model_config.py"},
+    {"load_in_4bit", "false", "4-bit base", {}, "model_config.py"},
+    {"bnb_4bit_quant_type", "nf4", "4-bit format", {}, "model_config.py"},
+    {"use_bnb_nested_quant", "false", "the scales are quantised too", {}, "model_config.py"},
+    {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights", {}, "model_config.py"},
     {"beta", "", "strength of the reference"},
     {"num_generations", "", "completions of one prompt"},
     {"precompute_ref_log_probs", "false", "the reference runs before training"},
-    {"lora_target_parameters", "", "3-D parameters that get an adapter"},
+    {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "model_config.py"},
 };
 
 constexpr std::string_view kHarmless =
@@ -66,7 +66,7 @@ constexpr std::string_view kHarmless =
     "num_processes_ "
     "dataset_seed use_logits_to_keep pad_to_sequence_len use_cache f_divergence_type dataset";
 
-constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/{sft_config,base_config,model_config}.py";
+constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/sft_config.py";
 
 bool mentions(const JobSource& source, std::string_view word) {
   for (const std::string& part : source.launch.program) {

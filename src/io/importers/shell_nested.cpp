@@ -1,0 +1,46 @@
+// Shells that a script starts: srun bash -c "torchrun train.py ...".
+#include <utility>
+
+#include "io/importers/shell_words.h"
+
+namespace membill::io {
+namespace {
+
+constexpr int kDeepestShell = 3;
+constexpr std::size_t kMostNested = 100;  // commands that a script hands to another shell
+
+// The text that a command hands to another shell: srun bash -c "...", docker run image sh -lc '...'. Empty: none.
+std::string nested_script(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    const std::string name = words[i].substr(words[i].rfind('/') + 1);
+    const std::string& option = words[i + 1];
+    if ((name == "bash" || name == "sh" || name == "zsh") && option.starts_with('-') && option.ends_with('c'))
+      return words[i + 2];
+  }
+  return {};
+}
+
+std::vector<ShellCommand> split_nested(std::string_view script, Variables variables, int depth) {
+  std::vector<ShellCommand> commands = split_one(script, std::move(variables));
+  if (depth == kDeepestShell) return commands;
+  std::vector<ShellCommand> all;
+  std::size_t nested = 0;
+  for (ShellCommand& command : commands) {
+    const std::string inner = nested < kMostNested ? nested_script(command.words) : std::string();
+    if (inner.empty()) {
+      all.push_back(std::move(command));
+      continue;
+    }
+    ++nested;
+    for (ShellCommand& each : split_nested(inner, command.variables, depth + 1)) {
+      if (all.size() < kMostCommands) all.push_back(std::move(each));
+    }
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<ShellCommand> split_script(std::string_view script) { return split_nested(script, {}, 0); }
+
+}  // namespace membill::io
