@@ -30,6 +30,13 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
   return hidden;
 }
 
+// A reentrant checkpoint's context holds the keyword arguments of its layer until the graph is gone.
+void hold_arguments(Forward& f, const LayerInputs& inputs) {
+  for (const Tensor* argument : {&inputs.mask, &inputs.local_mask, &inputs.cos, &inputs.sin, &inputs.local_cos,
+                                 &inputs.local_sin, &inputs.position_ids, &inputs.extra})
+    if (argument->defined()) f.r.hold_in_graph(*argument);
+}
+
 // The decoder: everything that its forward holds in local variables is gone when it returns.
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
   Recorder& r = f.r;
@@ -42,6 +49,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
     hidden = run_unit(f, architecture, unit, std::move(hidden), inputs);
     r.writer().leave();
   }
+  if (f.plan.checkpointing.mode == Checkpointing::full && f.plan.checkpointing.reentrant) hold_arguments(f, inputs);
   r.set_items(f.items.head);
   hidden = architecture.finish(f, modules.outer, hidden);
   f.locals.clear();
