@@ -31,6 +31,13 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
   return hidden;
 }
 
+// A reentrant checkpoint's context holds the keyword arguments of its layer until the graph is gone.
+void hold_arguments(Forward& f, const LayerInputs& inputs) {
+  for (const Tensor* argument : {&inputs.mask, &inputs.local_mask, &inputs.cos, &inputs.sin, &inputs.local_cos,
+                                 &inputs.local_sin, &inputs.position_ids, &inputs.extra})
+    if (argument->defined()) f.r.hold_in_graph(*argument);
+}
+
 }  // namespace
 
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
@@ -44,6 +51,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
     hidden = run_unit(f, architecture, unit, std::move(hidden), inputs);
     r.writer().leave();
   }
+  if (f.plan.checkpointing.mode == Checkpointing::full && f.plan.checkpointing.reentrant) hold_arguments(f, inputs);
   r.set_items(f.items.head);
   if (f.hooks != nullptr) hidden = f.hooks->before_head(std::move(hidden));
   hidden = architecture.finish(f, modules.outer, hidden);

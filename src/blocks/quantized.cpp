@@ -150,12 +150,12 @@ Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape
   return r.empty(shape, weight.compute, "dequantised matrix");
 }
 
-// nn/modules.py Linear4bit.forward: input in the compute type, result in the input's.
+// nn/modules.py Linear4bit.forward: input in the compute type, result in the input's. The call's arguments live until it returns.
 Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   if (module.quantized->format == WeightFormat::int8) return linear_8bit(f, module, std::move(x));
   const DType type = x.dtype();
-  const Tensor in = r.cast(std::move(x), module.quantized->compute);
+  const Tensor in = r.cast(x, module.quantized->compute);
   settle_bias(f, module);
   return r.cast(matmul_4bit(f, module, in), type);
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "program/recorder.h"
 
@@ -25,6 +26,7 @@ void Recorder::record(std::span<Tensor* const> outputs, std::vector<Edge> edges,
   node->layer = layer_;
   node->item = items_.backward;
   node->outputs = static_cast<int>(outputs.size());
+  node->unpacks = std::exchange(saved_since_record_, false);
   node->edges = std::move(edges);
   node->apply = std::move(apply);
   int number = 0;
@@ -47,6 +49,7 @@ Tensor Recorder::with_backward_hook(const Tensor& x, std::function<void()> work)
 }
 
 Tensor Recorder::saved(const Tensor& x) {
+  saved_since_record_ = true;
   if (saving_ == Saving::keep) return x;
   if (saving_ == Saving::count) {
     ++saves_;
@@ -73,7 +76,6 @@ class BackwardRun {
   void run(const Edge& root, Tensor gradient, const Edge& second = {}, Tensor second_gradient = {}) {
     if (root.leaf != nullptr) return recorder_.accumulate(*root.leaf, std::move(gradient));
     collect(root.node);
-    std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
     const int outer = writer_.unit();
     const bool grad_enabled = recorder_.grad_enabled_;
     recorder_.grad_enabled_ = false;
@@ -88,19 +90,67 @@ class BackwardRun {
     recorder_.grad_enabled_ = grad_enabled;
   }
 
+  // Inside of a node. See Recorder::backward_recomputing.
+  void run_recomputing(const Recorder::FirstGraph& first, Parameter& input, Tensor gradient,
+                       const std::function<Tensor()>& recompute) {
+    block_ = &first;
+    input_ = &input;
+    collect(first.output.node);
+    deliver(first.output, std::move(gradient));
+    std::size_t done = 0;
+    for (; done < order_.size() && !(order_[done]->unpacks && has_gradient(*order_[done])); ++done)
+      execute(*order_[done]);
+    if (done == order_.size()) return;
+    const std::int64_t next = order_[done]->sequence;
+    const std::shared_ptr<Node> root = recompute().body().node;
+    block_ = nullptr;
+    run_again(root, next - first.output.node->sequence + root->sequence);
+  }
+
  private:
+  // The nodes behind `root` from sequence number `next` down, with the gradients that those of the first graph are waiting with.
+  void run_again(const std::shared_ptr<Node>& root, std::int64_t next) {
+    const std::int64_t shift = root->sequence - order_.front()->sequence;
+    std::unordered_map<std::int64_t, Gradients> waiting;
+    for (const auto& node : order_)
+      if (const auto at = buffers_.find(node.get()); at != buffers_.end())
+        waiting[node->sequence + shift] = std::move(at->second);
+    buffers_.clear();
+    order_.clear();
+    std::unordered_map<Parameter*, Pending> pending = std::move(pending_);
+    collect(root);
+    pending_ = std::move(pending);
+    for (std::shared_ptr<Node>& node : order_) {
+      if (const auto at = waiting.find(node->sequence); at != waiting.end())
+        buffers_[node.get()] = std::move(at->second);
+      if (node->sequence <= next) execute(*node);
+      node.reset();
+    }
+  }
+
+  [[nodiscard]] bool has_gradient(const Node& node) const { return buffers_.count(&node) != 0; }
+
+  // Edges to the block's input lead to `input_`; others that leave the block lead nowhere.
+  [[nodiscard]] Edge inside(const Edge& edge) const {
+    if (block_ == nullptr || !edge.valid()) return edge;
+    if (edge.node == block_->input.node && edge.leaf == block_->input.leaf) return {nullptr, 0, input_};
+    return edge.node != nullptr && edge.node->sequence < block_->from ? Edge{} : edge;
+  }
+
   void collect(const std::shared_ptr<Node>& root) {
     std::vector<std::shared_ptr<Node>> stack{root};
     std::unordered_set<Node*> seen{root.get()};
     while (!stack.empty()) {
       std::shared_ptr<Node> node = std::move(stack.back());
       stack.pop_back();
-      for (const Edge& next : node->edges) {
+      for (const Edge& edge : node->edges) {
+        const Edge next = inside(edge);
         if (next.leaf != nullptr) ++pending_[next.leaf].uses;
         if (next.node != nullptr && seen.insert(next.node.get()).second) stack.push_back(next.node);
       }
       order_.push_back(std::move(node));
     }
+    std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) { return a->sequence > b->sequence; });
   }
 
   void visit(int outer, int unit, int layer) {
@@ -121,7 +171,7 @@ class BackwardRun {
     incoming.clear();
     node.apply = nullptr;
     for (std::size_t i = 0; i < node.edges.size() && i < outgoing.size(); ++i)
-      if (outgoing[i].defined() && node.edges[i].valid()) deliver(node.edges[i], std::move(outgoing[i]));
+      if (outgoing[i].defined() && node.edges[i].valid()) deliver(inside(node.edges[i]), std::move(outgoing[i]));
   }
 
   Gradients take(const Node& node) {
@@ -161,6 +211,8 @@ class BackwardRun {
   Recorder& recorder_;
   TraceWriter& writer_;
   int layer_ = 0;
+  const Recorder::FirstGraph* block_ = nullptr;  // while its nodes run
+  Parameter* input_ = nullptr;
   std::vector<std::shared_ptr<Node>> order_;
   std::unordered_map<const Node*, Gradients> buffers_;
   std::unordered_map<Parameter*, Pending> pending_;
@@ -173,6 +225,11 @@ void Recorder::backward(Tensor root) {
 
 void Recorder::backward_from(const Tensor& root, Tensor gradient, const Tensor& second, Tensor second_gradient) {
   BackwardRun(*this).run(edge(root), std::move(gradient), edge(second), std::move(second_gradient));
+}
+
+void Recorder::backward_recomputing(const FirstGraph& first, Parameter& input, Tensor gradient,
+                                    const std::function<Tensor()>& recompute) {
+  BackwardRun(*this).run_recomputing(first, input, std::move(gradient), recompute);
 }
 
 }  // namespace membill

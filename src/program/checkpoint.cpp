@@ -1,4 +1,5 @@
-// torch.utils.checkpoint, both kinds (torch 2.15 torch/utils/checkpoint.py).
+// torch.utils.checkpoint, both kinds (torch 2.15 torch/utils/checkpoint.py). The one that is not reentrant recomputes when the first
+// saved tensor is unpacked: the nodes after the last that saved one have run by then.
 #include <memory>
 
 #include "program/recorder.h"
@@ -10,6 +11,7 @@ struct Recorder::CheckpointCall {
   std::optional<DType> autocast;
   std::int64_t saves = 0;  // tensors that autograd saves inside
   bool reentrant = false;
+  FirstGraph first;          // of the kind that is not reentrant
   std::vector<Held> held;    // by the graph of a reentrant recomputation
   Tensor* second = nullptr;  // where the body leaves its second result
   Shape second_shape;
@@ -57,9 +59,13 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
   } else {
     saving_ = Saving::count;
     saves_ = 0;
+    saved_since_record_ = false;
+    call->first.from = next_sequence_;
     output = body(input);
     saving_ = Saving::keep;
     call->saves = saves_;
+    call->first.output = edge(output);
+    call->first.input = edge(input);
   }
   call->second = second;
   call->has_second = second != nullptr && second->defined();
@@ -84,18 +90,26 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
                call->reentrant && call->has_second
                    ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
                    : Tensor();
-           Tensor again = offload
-                              ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary)
-                              : recorder.detach(kept);
-           again.body().requires_grad = kept.requires_grad();
-           again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
-           const ItemPair backward_items = recorder.items();
-           const Tensor recomputed = recorder.run_checkpoint_again(*call, again);
-           recorder.set_items(backward_items);
            Tensor other;
-           if (call->has_second) other = std::move(*call->second);
-           if (!call->reentrant) other.drop();
-           recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+           const auto recompute = [&] {
+             Tensor again =
+                 offload ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary)
+                         : recorder.detach(kept);
+             again.body().requires_grad = kept.requires_grad();
+             again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
+             const ItemPair backward_items = recorder.items();
+             Tensor recomputed = recorder.run_checkpoint_again(*call, again);
+             recorder.set_items(backward_items);
+             if (call->has_second) other = std::move(*call->second);
+             if (!call->reentrant) other.drop();
+             return recomputed;
+           };
+           if (call->reentrant || offload) {
+             const Tensor recomputed = recompute();
+             recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+           } else {
+             recorder.backward_recomputing(call->first, leaf, std::move(gradients[0]), recompute);
+           }
            call->held.clear();
            return Gradients{std::move(leaf.gradient)};
          });

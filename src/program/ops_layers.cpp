@@ -53,6 +53,27 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   return out;
 }
 
+namespace {
+
+// aten/src/ATen/native/cuda/Embedding.cu embedding_dense_backward_cuda and EmbeddingBackwardKernel.cu: above 3072 ids these are
+// sorted, and rows of the gradient are summed in fp32 by pieces of ten of the same id.
+Tensor embedding_gradient(Recorder& r, const Size& count, const Shape& table, DType type, ItemId own) {
+  constexpr std::int64_t kSortedAbove = 3072, kRowsOfAPiece = 10;
+  SymbolTable& symbols = r.symbols();
+  if (symbols.evaluate(count) <= kSortedAbove) return r.empty(table, type, "embedding gradient", own);
+  const auto indices = [&](const Size& elements) { return r.empty({elements, Size(1)}, DType::int64, "sorted ids"); };
+  const Tensor sorted = indices(count), origin = indices(count);
+  Tensor gradient = r.empty(table, type, "embedding gradient", own);
+  const Size distinct = symbols.evaluate(count) < symbols.evaluate(table.rows) ? count : table.rows;
+  const Size pieces = symbols.ceil_div(count - Size(kRowsOfAPiece - 1), Size(kRowsOfAPiece)) + distinct;
+  const Tensor starts = indices(distinct), pieces_of_each = indices(distinct), first_pieces = indices(distinct);
+  const Tensor rows_of_pieces = indices(pieces);
+  const Tensor sums = r.empty({pieces, table.width}, DType::fp32, "pieces of the embedding gradient");
+  return gradient;
+}
+
+}  // namespace
+
 Tensor Recorder::embedding(const Tensor& ids, Parameter& table) {
   if (parameter_use_ == nullptr) return run_embedding(ids, table);
   const Tensor in = parameter_use_->before(ids, table, nullptr);
@@ -66,9 +87,8 @@ Tensor Recorder::run_embedding(const Tensor& ids, Parameter& table) {
   Tensor out = empty({ids.rows(), shape.width}, table.value.dtype(), "embedding output");
   if (!node) return out;
   record({&out}, {edge(table.value)},
-         [kept, shape, type = table.value.dtype(), own = writer_.item("gradients")](Recorder& r, Gradients&) {
-           return Gradients{r.empty(shape, type, "embedding gradient", own)};
-         });
+         [kept, count = ids.rows(), shape, type = table.value.dtype(), own = writer_.item("gradients")](
+             Recorder& r, Gradients&) { return Gradients{embedding_gradient(r, count, shape, type, own)}; });
   return out;
 }
 

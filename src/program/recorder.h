@@ -214,6 +214,17 @@ class Recorder {
   Tensor pointwise(Tensor x, const char* label, Keeps keeps);
   Tensor power(Tensor x, const char* label);
   Tensor run_checkpoint_again(CheckpointCall& call, const Tensor& input);
+  // The graph of a block's first forward, which saved nothing: its output, the first sequence number that belongs to it, and where
+  // the gradient of the block's input goes.
+  struct FirstGraph {
+    Edge output;
+    std::int64_t from = 0;
+    Edge input;
+  };
+  // Runs the block's nodes until one needs a saved tensor; `recompute` then gives the output of the same nodes anew, and those of
+  // them that are left run. The gradient of the input stays in `input`.
+  void backward_recomputing(const FirstGraph& first, Parameter& input, Tensor gradient,
+                            const std::function<Tensor()>& recompute);
   struct Held {
     int unit;
     Tensor tensor;
@@ -235,6 +246,7 @@ class Recorder {
   std::function<void(int, int)> before_layer_, after_layer_;
   int layer_ = 0;
   std::int64_t next_sequence_ = 0;
+  bool saved_since_record_ = false;  // the node that is recorded next works with saved tensors
   Saving saving_ = Saving::keep;
   std::int64_t saves_ = 0;  // counted in a checkpointed forward, or left until the recomputation stops
   bool muted_ = false;      // the recomputation has stopped: results are not made any more

@@ -104,9 +104,10 @@ struct Edge {
 struct Node {
   std::int64_t sequence = 0;
   int unit = TraceWriter::kNoUnit;
-  int layer = 0;    // which layer of its unit
-  ItemId item = 0;  // what its allocations belong to
-  int outputs = 1;  // gradients that come in
+  int layer = 0;         // which layer of its unit
+  ItemId item = 0;       // what its allocations belong to
+  int outputs = 1;       // gradients that come in
+  bool unpacks = false;  // it works with saved tensors
   std::vector<Edge> edges;
   std::function<Gradients(Recorder&, Gradients&)> apply;
 };
