@@ -50,7 +50,9 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (!root_.is_empty()) close(root_);
   }
 
-  void begin_micro_batch(bool last) override { reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer); }
+  void begin_micro_batch(bool last) override {
+    reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer);
+  }
 
   // A flat parameter's hook runs when its gradient is complete: those of single tensors at once, the others as their unit ends.
   void gradient_ready(Parameter& parameter) override {
@@ -73,7 +75,8 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     Fsdp1Unit* now = find(unit, layer);
     if (now == nullptr) return;
     gather(*now);
-    if (engine_flag(plan_, "forward_prefetch", false) && now->position + 1 < order_.size()) gather(*order_[now->position + 1]);
+    if (engine_flag(plan_, "forward_prefetch", false) && now->position + 1 < order_.size())
+      gather(*order_[now->position + 1]);
   }
   void after_layer(int unit, int layer) override {
     if (Fsdp1Unit* now = find(unit, layer)) leave(*now);
@@ -174,7 +177,8 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void register_unit(Fsdp1Unit& unit) {
     units_.push_back(&unit);
     if (!unit.trains()) return;
-    job_->trained.push_back({&unit.own, TensorRole::other, unit.own.value.shape().elements(), {}, false, flat_.on_host});
+    job_->trained.push_back(
+        {&unit.own, TensorRole::other, unit.own.value.shape().elements(), {}, false, flat_.on_host});
   }
 
   Fsdp1Unit* find(int unit, int layer) {
@@ -238,8 +242,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (reshards_ || reduces_) unit.whole.drop();
     if (prefetches_ == "backward_post" && !unit.is_empty() && &unit != &root_) prefetch(unit.position);
     if (!any) return;
-    if (unit.gradient.defined())
-      joined = std::move(unit.gradient);  // added in place
+    if (unit.gradient.defined()) joined = std::move(unit.gradient);  // added in place
     if (!reduces_)
       unit.gradient = std::move(joined);
     else
@@ -249,8 +252,10 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void reduce(Fsdp1Unit& unit, Tensor gradient) {
     const DType type = named_reduce_dtype(plan_).value_or(unit.gathered);
     Tensor cast, padded;
-    if (type != gradient.dtype()) cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_);
-    if (unit.elements != unit.shard * flat_.ranks) padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_);
+    if (type != gradient.dtype())
+      cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_);
+    if (unit.elements != unit.shard * flat_.ranks)
+      padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_);
     Tensor part = flat(unit.shard, type, "sharded gradient", gradient_item_);
     Tensor own = type == unit.stored ? part : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_);
     if (!unit.reduced.defined()) unit.reduced = std::move(own);

@@ -21,8 +21,8 @@ void Fsdp1Builder::add_codes(Fsdp1Unit& unit, Module& module) {
   Tensor& packed = module.quantized->parts.front();
   FlatMember member;
   member.codes = std::make_unique<Parameter>();
-  member.codes->value = r_.placeholder(
-      {r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type))), Size(1)}, type);
+  member.codes->value =
+      r_.placeholder({r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type))), Size(1)}, type);
   member.codes->unit = module.weight.unit;
   member.codes->item = r_.writer().item("weights.base");
   member.whole = member.codes.get();
@@ -57,11 +57,26 @@ std::int64_t Fsdp1Builder::own_trained_elements(const Fsdp1Unit& unit) const {
   return own;
 }
 
+namespace {
+
+// Tensors are views of the flat parameter: where one of them trains, autograd makes gradients for all.
+void let_all_need_gradients(Fsdp1Unit& unit) {
+  for (FlatMember& member : unit.members) {
+    if (member.codes != nullptr) continue;
+    member.whole->value.body().requires_grad = true;
+    member.whole->value.body().leaf = member.whole;
+  }
+}
+
+}  // namespace
+
 void Fsdp1Builder::close(Fsdp1Unit& unit) {
+  if (unit.trains()) let_all_need_gradients(unit);
   unit.shard = ceil_div(unit.elements, flat_.ranks);
   if (flat_.aligned) unit.elements = unit.shard * flat_.ranks;
   const Shape shape{Size(unit.shard), Size(1)};
-  unit.kept = flat_.on_host ? r_.placeholder(shape, unit.stored) : r_.empty(shape, unit.stored, "flat shard", unit.item);
+  unit.kept =
+      flat_.on_host ? r_.placeholder(shape, unit.stored) : r_.empty(shape, unit.stored, "flat shard", unit.item);
   unit.own.unit = unit.members.front().whole->unit;
   unit.own.trainable = unit.trains();
   unit.own.value = r_.placeholder({Size(own_trained_elements(unit)), Size(1)}, unit.stored);

@@ -21,11 +21,11 @@ struct Fsdp1Unit {
   std::int64_t shard = 0;     // elements of one rank's part
   DType stored = DType::bf16, gathered = DType::bf16;
   ItemId item = 0;
-  Parameter own;         // what the optimizer steps: this rank's trained elements
-  Tensor kept;           // the shard
-  Tensor whole;          // the unsharded flat parameter
-  Tensor gradient;       // not reduced yet, between micro-batches
-  Tensor reduced;        // this rank's part; use_orig_params keeps it beyond zero_grad
+  Parameter own;             // what the optimizer steps: this rank's trained elements
+  Tensor kept;               // the shard
+  Tensor whole;              // the unsharded flat parameter
+  Tensor gradient;           // not reduced yet, between micro-batches
+  Tensor reduced;            // this rank's part; use_orig_params keeps it beyond zero_grad
   std::size_t position = 0;  // in the order of the forward, from 0
   [[nodiscard]] bool is_empty() const { return members.empty(); }
   [[nodiscard]] bool trains() const;
