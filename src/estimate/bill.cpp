@@ -67,9 +67,9 @@ void add_unknown_activations(std::vector<LineItem>& items) {
 }
 
 void add_moments(Bill& bill, const Simulation& job) {
-  bill.moments.push_back({"build", kOnlyRank, bill.peak.built, std::nullopt, bill.peak.built});
+  bill.moments.push_back({"build", bill.rank, bill.peak.built, std::nullopt, bill.peak.built});
   for (const MomentFold& moment : bill.peak.moments)
-    bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], kOnlyRank, moment.highest,
+    bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], bill.rank, moment.highest,
                             std::nullopt, moment.end});
   bill.peak_moment = job.trace.moments[static_cast<std::size_t>(bill.peak.moment)];
 }
@@ -78,6 +78,7 @@ void add_moments(Bill& bill, const Simulation& job) {
 
 Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& hardware) {
   Bill bill;
+  bill.rank = "rank " + std::to_string(hardware.rank.value_or(0));
   bill.bytes = job.trace.evaluate(job.symbols);
   bill.peak = fold_peak(job.trace, bill.bytes);
   const std::vector<LiveItem> live = live_at(job.trace, bill.bytes, bill.peak.at);

@@ -10,9 +10,8 @@
 
 namespace membill {
 
-inline constexpr const char* kOnlyRank = "rank 0";
-
 struct Bill {
+  std::string rank;                 // "rank 0"
   std::vector<std::int64_t> bytes;  // of every size of the trace, as asked for
   PeakFold peak;
   std::vector<LineItem> items;  // by at_peak, highest first

@@ -1,5 +1,8 @@
 #include "membill/estimate.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "blocks/generations.h"
 #include "estimate/bill.h"
 #include "estimate/plan_warnings.h"
@@ -45,10 +48,20 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
 
 }  // namespace
 
-Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
-                const EstimateOptions& options) {
-  const ModelSpec whole = with_sections(model);
-  const Simulation job = simulate(whole, plan, hardware);
+namespace {
+
+// Ranks whose bills may differ: ZeRO's first two stages give every rank other tensors, of which the last rank's come first in the
+// backward and the first rank's last. Elsewhere the first rank's share is the largest.
+std::vector<std::int64_t> distinct_ranks(const TrainingPlan& plan, const Hardware& hardware) {
+  if (hardware.rank) return {*hardware.rank};
+  const bool by_tensor = plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
+  if (!by_tensor || hardware.count == 1) return {0};
+  return {hardware.count - 1, 0};
+}
+
+Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                     const EstimateOptions& options) {
+  const Simulation job = simulate(with_sections(model), plan, hardware);
   Report report;
   describe_inputs(report, model, plan, hardware, job);
   const Bill bill = make_bill(job, plan, hardware);
@@ -56,8 +69,28 @@ Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware
   report.items = bill.items;
   report.moments = bill.moments;
   report.peak_moment = bill.peak_moment;
-  report.peak_rank = kOnlyRank;
+  report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
+  return report;
+}
+
+}  // namespace
+
+Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                const EstimateOptions& options) {
+  std::vector<Report> reports;
+  for (const std::int64_t rank : distinct_ranks(plan, hardware)) {
+    Hardware of_rank = hardware;
+    of_rank.rank = rank;
+    reports.push_back(estimate_rank(model, plan, of_rank, options));
+  }
+  const auto highest = [](const Report& a, const Report& b) {
+    return *a.totals.requested.likely < *b.totals.requested.likely;
+  };
+  const auto worst = std::max_element(reports.begin(), reports.end(), highest);
+  Report report = std::move(*worst);
+  for (auto other = reports.begin(); other != reports.end(); ++other)
+    if (other != worst) report.ranks.insert(report.ranks.end(), other->ranks.begin(), other->ranks.end());
   return report;
 }
 

@@ -272,9 +272,16 @@ class Builder {
   JobModules job_;
 };
 
+// deepspeed 0.19 runtime/engine.py: the engine makes the whole model 16-bit, adapters and all.
+std::optional<DType> type_of_whole_model(const TrainingPlan& plan) {
+  if (plan.engine != Engine::deepspeed || !regime(plan.precision).master) return std::nullopt;
+  return regime(plan.precision).compute;
+}
+
 }  // namespace
 
 DType base_dtype(const TrainingPlan& plan) {
+  if (const auto cast = type_of_whole_model(plan)) return *cast;
   switch (plan.weights) {
     case WeightFormat::fp32: return DType::fp32;
     case WeightFormat::fp16: return DType::fp16;
@@ -283,6 +290,7 @@ DType base_dtype(const TrainingPlan& plan) {
 }
 
 DType adapter_dtype(const TrainingPlan& plan) {
+  if (const auto cast = type_of_whole_model(plan)) return *cast;
   switch (plan.adapter.dtype) {
     case AdapterDType::bf16: return DType::bf16;
     case AdapterDType::fp16: return DType::fp16;
@@ -309,6 +317,7 @@ DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {
 }
 
 DType unquantized_dtype(const TrainingPlan& plan) {
+  if (const auto cast = type_of_whole_model(plan)) return *cast;
   return is_cast_for_kbit(plan.weights) && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
 }
 

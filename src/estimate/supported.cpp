@@ -54,6 +54,66 @@ std::string unbilled_checkpointing(const Plan& plan) {
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
+bool is_given(const Plan& plan, const char* key, std::string_view value) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  return found != plan.sharding.engine_keys.end() && found->second == value;
+}
+
+std::int64_t engine_count(const Plan& plan, const char* key) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  return found == plan.sharding.engine_keys.end() || found->second == "auto" ? 0 : std::stoll(found->second);
+}
+
+std::string unbilled_deepspeed(const Plan& plan) {
+  const ShardingPlan& s = plan.sharding;
+  if (plan.precision != Precision::master_bf16 && plan.precision != Precision::master_fp16)
+    return "DeepSpeed with precision " + std::string(regime(plan.precision).name);
+  if (s.zero == 3 && weight_format(plan.weights).quantized) return "ZeRO-3 over quantised weights";
+  if (s.zero < 2 && is_given(plan, "grad_accum_dtype", "fp32")) return "grad_accum_dtype fp32 below stage 2";
+  if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
+  if (engine_count(plan, "zero_hpz_partition_size") > 1) return "a secondary partition (hpZ)";
+  if (engine_count(plan, "mics_shard_size") > 0) return "MiCS";
+  return {};
+}
+
+std::string unbilled_fsdp(const Plan& plan) {
+  const ShardingPlan& s = plan.sharding;
+  const bool second = plan.engine == Engine::fsdp2;
+  if (s.fsdp == "none" || s.fsdp == "no_shard") return "FSDP's " + s.fsdp;
+  if (!second && s.fsdp == "hybrid_shard") return "FSDP1's hybrid_shard";
+  if (s.fsdp == "hybrid_shard" && !s.shard_group) return "hybrid_shard without shard_group";
+  if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
+  if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
+  if (!second && is_given(plan, "forward_prefetch", "true")) return "forward_prefetch";
+  const bool four_bits = plan.weights == WeightFormat::nf4 || plan.weights == WeightFormat::fp4;
+  if (weight_format(plan.weights).quantized && !four_bits)
+    return "FSDP over " + std::string(weight_format(plan.weights).name);
+  const auto storage = s.engine_keys.find("quant_storage");
+  const bool floating = storage != s.engine_keys.end() && storage->second != "uint8" && storage->second != "auto";
+  if (four_bits && !floating && (!second || plan.loop != Loop::trainer))
+    return "FSDP over 4-bit weights stored as uint8";
+  return {};
+}
+
+std::string unbilled_sharding(const Plan& plan) {
+  if (plan.engine == Engine::deepspeed) return unbilled_deepspeed(plan);
+  if (plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2) return unbilled_fsdp(plan);
+  return {};
+}
+
+std::string unbilled_torchtune(const Plan& plan) {
+  if (plan.implementation != Implementation::torchtune) return {};
+  if (weight_format(plan.weights).quantized) return "torchtune with " + std::string(weight_format(plan.weights).name);
+  return unless(plan.engine == Engine::torch,
+                "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
+}
+
+std::string unbilled_parallelism(const Plan& plan) {
+  const ParallelPlan& p = plan.parallel;
+  const bool split = p.tp > 1 || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1;
+  return unless(!split, "splitting the model's work");
+}
+
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto"},
     Limit{"method",
@@ -97,17 +157,12 @@ constexpr std::array kLimits{
                 word_of(kImplementationWords, p.implementation));
           },
           "hf, liger, torchtune"},
-    Limit{"engine",
-          [](const Plan& p) {
-            return unless(is_one_of(p.engine, {Engine::torch, Engine::ddp}), word_of(kEngineWords, p.engine));
-          },
-          "torch, ddp"},
-    Limit{"weights",
-          [](const Plan& p) {
-            const bool tune = p.implementation == Implementation::torchtune && weight_format(p.weights).quantized;
-            return tune ? std::string(weight_format(p.weights).name) + " by torchtune" : std::string();
-          },
-          "fp32, bf16, fp16"},
+    Limit{"engine", [](const Plan& p) { return unless(p.engine != Engine::megatron, word_of(kEngineWords, p.engine)); },
+          "torch, ddp, deepspeed, fsdp, fsdp2"},
+    Limit{"sharding", unbilled_sharding,
+          "ZeRO 0 to 3 in master-bf16 or master-fp16; FSDP full_shard, shard_grad_op; FSDP2's hybrid_shard"},
+    Limit{"parallel", unbilled_parallelism, "degrees of 1"},
+    Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},
     Limit{"padding_free", [](const Plan& p) { return unless(!p.padding_free, "true"); }, "false"},

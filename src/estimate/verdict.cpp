@@ -40,6 +40,7 @@ class Judgement {
         job_(job),
         bill_(bill),
         settings_(allocator_settings(plan.allocator)),
+        hardware_(hardware),
         beside_(beside_allocator(hardware, plan)) {
     if (const auto usable = hardware.usable()) capacity_ = usable->count();
   }
@@ -48,7 +49,7 @@ class Judgement {
     report_.totals.host = host_total();
     report_.totals.requested = Range::exact(bill_.peak.highest);
     report_.totals.nvme = Range::exact(0);
-    report_.ranks.push_back({kOnlyRank, report_.totals.requested, {}, {}, {}});
+    report_.ranks.push_back({bill_.rank, report_.totals.requested, {}, {}, {}});
   }
 
   void with_replay(bool smallest_card) {
@@ -94,7 +95,7 @@ class Judgement {
     totals.device = device_range(shown.allocated, shown.reserved, beside_, capacity_);
     totals.host = host_total();
     totals.nvme = Range::exact(0);
-    report_.ranks.push_back({kOnlyRank, totals.requested, totals.allocated, totals.reserved, totals.device});
+    report_.ranks.push_back({bill_.rank, totals.requested, totals.allocated, totals.reserved, totals.device});
     for (Moment& moment : report_.moments)
       for (const ReplayMoment& replayed : shown.moments)
         if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment.name)
@@ -105,7 +106,7 @@ class Judgement {
     Verdict& verdict = report_.verdict;
     if (!capacity_) {
       verdict.because = "no card was named";
-      return;
+      return judge_host();
     }
     verdict.capacity = capacity_;
     verdict.headroom = checked_sub(*capacity_, *report_.totals.device.likely);
@@ -116,6 +117,17 @@ class Judgement {
     else
       verdict.answer = run_beside(*beside_.high).survives ? Answer::fits : Answer::tight;
     verdict.because = reason(verdict);
+    judge_host();
+  }
+
+  // The ranks of a node share its memory.
+  void judge_host() {
+    if (!hardware_.host_ram || !report_.totals.host.likely) return;
+    const std::int64_t needed = checked_mul(*report_.totals.host.likely, hardware_.count / hardware_.nodes);
+    if (needed <= hardware_.host_ram->count()) return;
+    report_.verdict.answer = Answer::does_not_fit;
+    report_.verdict.because =
+        "the ranks of a node need " + gib(needed) + " of host memory, which has " + gib(hardware_.host_ram->count());
   }
 
   [[nodiscard]] std::string reason(const Verdict& verdict) const {
@@ -134,6 +146,7 @@ class Judgement {
   const Simulation& job_;
   const Bill& bill_;
   AllocatorSettings settings_;
+  const Hardware& hardware_;
   Range beside_;
   std::optional<std::int64_t> capacity_;
   ReplayResult unlimited_;

@@ -57,7 +57,21 @@ std::int64_t Fsdp1Builder::own_trained_elements(const Fsdp1Unit& unit) const {
   return own;
 }
 
+namespace {
+
+// Tensors are views of the flat parameter: where one of them trains, autograd makes gradients for all.
+void let_all_need_gradients(Fsdp1Unit& unit) {
+  for (FlatMember& member : unit.members) {
+    if (member.codes != nullptr) continue;
+    member.whole->value.body().requires_grad = true;
+    member.whole->value.body().leaf = member.whole;
+  }
+}
+
+}  // namespace
+
 void Fsdp1Builder::close(Fsdp1Unit& unit) {
+  if (unit.trains()) let_all_need_gradients(unit);
   unit.shard = ceil_div(unit.elements, flat_.ranks);
   if (flat_.aligned) unit.elements = unit.shard * flat_.ranks;
   const Shape shape{Size(unit.shard), Size(1)};
