@@ -43,6 +43,15 @@ Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
 
 }  // namespace
 
+Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  r.set_items(f.items.loss_probabilities);
+  r.pause_autocast();
+  Tensor probabilities = r.log_softmax(logits);
+  r.resume_autocast();
+  return nll_loss(f, r.autocast_fp32(std::move(probabilities)), labels);
+}
+
 Tensor shifted_in_model(Forward& f, Tensor& logits) {
   Recorder& r = f.r;
   r.set_items(f.items.loss_upcast);

@@ -10,6 +10,10 @@ namespace membill {
 // the shifted ones are a copy.
 [[nodiscard]] Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels);
 
+// CrossEntropyLoss over logits as they are, nothing shifted (masked words, sequence to sequence, classifiers): the log-softmax stays in
+// their type, the loss is in fp32 under autocast.
+[[nodiscard]] Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels);
+
 // The fp32 copy without each sequence's last position that the model's forward made in transformers before 4.46
 // (modeling_llama.py of 4.45); `logits` are in fp32 from then on.
 [[nodiscard]] Tensor shifted_in_model(Forward& f, Tensor& logits);

@@ -154,7 +154,7 @@ class Builder {
         module->role = spec.role;
       }
       Parameter* parameter = &module->weight;
-      if (ends_with(spec.name, ".bias") && spec.module != ModuleKind::parameter) {
+      if (ends_with(spec.name, ".bias")) {
         module->bias = std::make_unique<Parameter>();
         parameter = module->bias.get();
       }
@@ -162,7 +162,8 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
-      fill(*parameter, names.shape(spec), unquantized_dtype(plan_), weights_, spec, unit, trained);
+      fill(*parameter, names.shape(spec), spec.own_dtype.value_or(unquantized_dtype(plan_)), weights_, spec, unit,
+           trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;

@@ -33,6 +33,7 @@ void Recorder::record(std::initializer_list<Tensor*> outputs, std::vector<Edge> 
     body.requires_grad = true;
     body.node = node;
     body.output = number++;
+    body.leaf = nullptr;  // a view of a parameter is none
   }
 }
 

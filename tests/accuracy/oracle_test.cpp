@@ -48,13 +48,12 @@ double worst_phase(const OracleRow& row, const Predicted& predicted) {
   return worst;
 }
 
-}  // namespace
-
-TEST_CASE("oracle rows are not further off than recorded") {
+// Compares the rows of `rows` with membill and, unless MEMBILL_ROWS names others, with what `recorded` says.
+void compare(const std::string& title, const std::string& rows, const char* recorded) {
   const char* only = std::getenv("MEMBILL_ROW");
-  Scoreboard board("oracle rows: requested bytes by family, method and phase; allocated and reserved by method");
+  Scoreboard board(title);
   std::size_t unknown = 0;
-  for (const OracleRow& row : read_oracle_rows(rows_path())) {
+  for (const OracleRow& row : read_oracle_rows(rows)) {
     if (only != nullptr && row.id.find(only) == std::string::npos) continue;
     const Predicted predicted = predict(row, only == nullptr);
     if (!predicted.activations_known) {
@@ -71,9 +70,22 @@ TEST_CASE("oracle rows are not further off than recorded") {
   if (only != nullptr) return;
   fmt::print("{}rows without a block program: {}\n", board.table(), unknown);
   if (is_on("MEMBILL_ROWS")) return;
-  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/oracle.recorded.txt");
+  const std::string worse = board.worse_than_recorded(std::string(MEMBILL_SOURCE_DIR "/tests/accuracy/") + recorded);
   INFO(worse);
   CHECK(worse.empty());
+}
+
+}  // namespace
+
+TEST_CASE("oracle rows are not further off than recorded") {
+  compare("oracle rows: requested bytes by family, method and phase; allocated and reserved by method", rows_path(),
+          "oracle.recorded.txt");
+}
+
+TEST_CASE("oracle rows of small models of further families are not further off than recorded") {
+  if (is_on("MEMBILL_ROWS")) return;
+  compare("families: requested bytes by family, method and phase; allocated and reserved by method",
+          MEMBILL_SOURCE_DIR "/data/measurements/oracle-families.jsonl", "families.recorded.txt");
 }
 
 }  // namespace membill::accuracy
