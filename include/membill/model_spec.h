@@ -46,6 +46,7 @@ struct TensorSpec {
   bool expert_parallel = false;  // split over experts by expert parallelism (first axis)
   bool buffer = false;  // a buffer: on the card, no gradient, not counted as a parameter (rotary inv_freq, masks)
   DType buffer_dtype = DType::fp32;  // element type of a buffer; parameters take the plan's
+  std::optional<DType> own_dtype;    // of a parameter that its class makes in this type, whatever the plan's is
 
   // Product of the shape; 1 for an empty shape. Throws OverflowError.
   [[nodiscard]] std::int64_t elements() const;
@@ -71,6 +72,8 @@ struct AttentionShape {
   std::optional<std::int64_t> sliding_window;  // tokens that a row may see; none = all
   std::optional<double> logit_softcap;         // gemma2's tanh on scores
   bool sinks = false;                          // gpt_oss: a learned sink per head
+  bool clips_qkv = false;                      // q, k and v are clamped (mpt, dbrx)
+  bool tunes_temperature = false;              // llama4: queries of layers without positions are scaled by their place
   // Multi-head latent attention (deepseek): ranks of the compressed q and kv; q_lora_rank 0 = q is one matrix.
   bool latent = false;
   std::int64_t q_lora_rank = 0;
@@ -94,6 +97,8 @@ struct MoeShape {
   std::int64_t experts_per_token = 0;
   std::int64_t intermediate = 0;         // width of one expert
   std::int64_t shared_intermediate = 0;  // total width of the shared experts; 0 = none
+  bool normalised = false;               // the weights of a token's experts are divided by their sum (norm_topk_prob)
+  std::int64_t groups = 1;               // groups of experts that the router chooses from first (deepseek)
 };
 
 // One kind of layer: its shapes and its tensors. Layers of a kind are identical.

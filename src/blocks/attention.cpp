@@ -34,16 +34,22 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   const Shape scores_shape{rows, f.dims.s};
   const bool repeats = call.shape.heads != call.shape.kv_heads, expands = repeats && call.shape.kv_heads == 1;
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
-  Tensor left = batch_first(f, r.autocast_input(q), !call.query_contiguous);
-  Tensor right = batch_first(f, r.autocast_input(keys), expands || (!repeats && !call.query_contiguous));
-  Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores"),
-                               "scaled scores");
+  const auto operand = [&](const Tensor& x) { return r.autocast_input(call.wide_scores ? r.cast(x, DType::fp32) : x); };
+  Tensor scores, left, right;
+  {
+    const Tensor from_q = operand(q), from_k = operand(keys);  // arguments of the product
+    left = batch_first(f, from_q, !call.query_contiguous);
+    right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous));
+    scores = r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores");
+  }
+  scores = r.mul_scalar(std::move(scores), "scaled scores");
   if (call.shape.logit_softcap)
     scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
   Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
   if (call.native_softmax) scores.drop();
-  scores = r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
+  scores = call.keeps_softmax ? std::move(probabilities)
+                              : r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);

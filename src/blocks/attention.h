@@ -21,6 +21,8 @@ struct AttentionCall {
   bool bare =
       false;  // the kernel is called with fewer key/value heads than query heads, which it expands itself (falcon)
   bool native_softmax = false;  // eager: softmax in the scores' own type (fp32 under autocast)
+  bool keeps_softmax = false;   // eager: the softmax's result goes on in its own type (fp32 under autocast)
+  bool wide_scores = false;     // eager: queries and keys in fp32 for the scores (gptj)
   Tensor* weights = nullptr;    // eager: the attention weights, which the caller receives and holds
 };
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);

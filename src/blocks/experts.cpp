@@ -28,6 +28,38 @@ Dispatch dispatch(Forward& f, const LayerContext& layer, const Tensor& hidden, c
   return d;
 }
 
+// A row of the experts' biases for each row of tokens.
+Tensor expert_biases(Forward& f, const LayerContext& layer, Parameter& bias, const Dispatch& d, const Size& width) {
+  const Tensor rows = f.r.view(bias.value, {layer.dims.experts, width});
+  return f.r.index_rows(rows, d.sorted_experts, width);
+}
+
+// The gated product of the halves of `both`.
+Tensor gate_halves(Forward& f, const LayerContext& layer, const Tensor& both) {
+  const auto [gate, up] = f.r.split_in_two(both, {both.rows(), layer.dims.expert_width});
+  return f.r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product");
+}
+
+// F.linear(hidden.type(float32), weight.type(float32)).
+Tensor logits_in_fp32(Forward& f, Module& router, const Tensor& hidden) {
+  Recorder& r = f.r;
+  Parameter wide = router.weight;
+  wide.value = r.cast(router.weight.value, DType::fp32);
+  return r.linear(r.cast(hidden, DType::fp32), wide);
+}
+
+// Scores outside of the chosen groups are masked; what chooses the groups is as small as their number.
+Tensor within_groups(Forward& f, const LayerContext& layer, Tensor scores) {
+  Recorder& r = f.r;
+  const Shape groups{f.dims.N, Size(layer.kind.moe->groups)};
+  const Tensor of_groups = r.empty(groups, scores.dtype(), "scores of groups");
+  const Tensor chosen = r.empty(groups, scores.dtype(), "chosen groups");
+  const Tensor spread = r.empty(scores.shape(), scores.dtype(), "chosen groups, each expert");
+  Tensor others = r.empty(scores.shape(), DType::boolean, "chosen groups, boolean");
+  others = r.empty(scores.shape(), DType::boolean, "other groups, boolean");
+  return r.masked_fill(std::move(scores), others, "scores within the chosen groups");
+}
+
 }  // namespace
 
 Routing route(Forward& f, const LayerContext& layer, Module& router, const RouterShape& shape, const Tensor& hidden) {
@@ -44,6 +76,46 @@ Routing route(Forward& f, const LayerContext& layer, Module& router, const Route
   return routing;
 }
 
+Routing route_by_sigmoid(Forward& f, const LayerContext& layer, Module& router, bool grouped, const Tensor& hidden) {
+  Recorder& r = f.r;
+  Routing routing;
+  routing.logits = grouped ? logits_in_fp32(f, router, hidden) : r.linear(hidden, router.weight);
+  const Tensor scores = r.sigmoid(grouped ? routing.logits : r.cast(routing.logits, DType::fp32));
+  Tensor corrected = r.add_scalar(scores, "corrected scores");
+  if (grouped) corrected = within_groups(f, layer, std::move(corrected));
+  routing.indices = r.top_of_rows(corrected, layer.dims.top)[1];
+  Tensor weights = r.gather(scores, routing.indices);
+  if (!grouped) weights = r.div_in_place(weights, r.sum_of_rows(weights));
+  if (grouped && layer.kind.moe->normalised) weights = r.div_in_place(weights, r.add_scalar(r.sum_of_rows(weights)));
+  routing.weights = grouped ? r.mul_scalar(weights, "scaled weights of experts") : weights;
+  return routing;
+}
+
+Routing route_in_fp32(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden) {
+  Recorder& r = f.r;
+  Routing routing;
+  routing.logits = logits_in_fp32(f, router, hidden);
+  const Tensor scores = r.softmax(routing.logits, DType::fp32);
+  auto [values, indices] = r.top_of_rows(scores, layer.dims.top);
+  routing.weights = r.mul_scalar(values, "scaled weights of experts");
+  routing.indices = std::move(indices);
+  return routing;
+}
+
+Routing route_without_autocast(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden) {
+  Recorder& r = f.r;
+  Routing routing;
+  r.pause_autocast();
+  routing.logits = logits_in_fp32(f, router, hidden);
+  const Tensor scores = r.softmax(routing.logits, DType::fp32);
+  routing.indices = r.top_of_rows(r.add_scalar(scores, "corrected scores"), layer.dims.top)[1];
+  Tensor weights = r.gather(scores, routing.indices);
+  weights = r.div_in_place(weights, r.clamp(r.sum_of_rows(weights), Recorder::Bounds::one));
+  r.resume_autocast();
+  routing.weights = r.cast(weights, hidden.dtype());
+  return routing;
+}
+
 Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden) {
   Recorder& r = f.r;
   Routing routing;
@@ -55,19 +127,23 @@ Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, c
 }
 
 Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& prefix, const Tensor& hidden,
-                   const Routing& routing) {
+                   const Routing& routing, const ExpertShape& shape) {
   Recorder& r = f.r;
   const Size pairs = f.dims.N * layer.dims.top;
   const Shape column{pairs, Size(1)};
   const Dispatch d = dispatch(f, layer, hidden, routing);
-  const Shape half{pairs, layer.dims.expert_width};
-  Tensor out = r.grouped_linear(d.rows, layer.modules.at(prefix + "gate_up_proj").weight, d.offsets,
-                                Size(2) * layer.dims.expert_width);
-  {
-    const auto [gate, up] = r.split_in_two(out, half);
-    out = r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product");
-  }
+  Tensor biases;
+  const auto pick_biases = [&](const std::string& name, const Size& width) {
+    if (shape.biases) biases = expert_biases(f, layer, layer.modules.at(prefix + name).weight, d, width);
+  };
+  const Size both = Size(2) * layer.dims.expert_width;
+  pick_biases("gate_up_proj_bias", both);
+  Tensor out = r.grouped_linear(d.rows, layer.modules.at(prefix + "gate_up_proj").weight, d.offsets, both);
+  if (shape.biases) out = r.add_in_place(std::move(out), biases);
+  out = shape.gate ? shape.gate(out) : gate_halves(f, layer, out);
+  pick_biases("down_proj_bias", hidden.width());
   out = r.grouped_linear(out, layer.modules.at(prefix + "down_proj").weight, d.offsets, hidden.width());
+  if (shape.biases) out = r.add_in_place(std::move(out), biases);
   Tensor weighted = r.mul(out, d.weights, "weighted expert outputs");
   const Tensor inverse = r.empty(column, DType::int64, "inverse order");
   { const Tensor positions = r.empty(column, DType::int64, "positions"); }

@@ -39,8 +39,8 @@ class LlamaArchitecture : public Architecture {
   [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;
   // `weights` receives the attention weights of an eager layer, which the caller holds.
-  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                                 Tensor& weights) const;
+  [[nodiscard]] virtual Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                         const LayerInputs& inputs, Tensor& weights) const;
   [[nodiscard]] virtual Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   // What a block's output passes through before it is added to the residual stream.
   [[nodiscard]] virtual Tensor branch(Forward& f, const Tensor& output) const;

@@ -1,8 +1,14 @@
 #include "blocks/llama_variants.h"
 
+#include "blocks/experts.h"
 #include "blocks/own_rotary.h"
 
 namespace membill {
+
+Tensor SeedOssArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                      const LayerInputs& inputs, Tensor& weights) const {
+  return f.r.dropout(LlamaArchitecture::attention(f, layer, hidden, inputs, weights), f.hidden_dropout);
+}
 
 Tensor SeedOssArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   return f.r.dropout(LlamaArchitecture::mlp(f, layer, hidden), f.hidden_dropout);
@@ -21,6 +27,16 @@ Heads Exaone4Architecture::project(Forward& f, const LayerContext& layer, const 
 
 void Ernie45Architecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
   rotate_neighbours_in_fp32(f, inputs, heads);
+}
+
+Tensor Ernie45MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  if (!layer.kind.moe) return LlamaArchitecture::mlp(f, layer, hidden);
+  const bool shares = layer.kind.moe->shared_intermediate > 0;
+  const Tensor shared =
+      shares ? gated_mlp(f, layer.modules, "mlp.shared_experts.", layer.kind.mlp.activation, hidden) : Tensor();
+  const Routing routing = route_without_autocast(f, layer, layer.modules.at("mlp.gate"), hidden);
+  Tensor chosen = run_experts(f, layer, "mlp.experts.", hidden, routing);
+  return shares ? f.r.add(chosen, shared, "experts and shared experts") : chosen;
 }
 
 }  // namespace membill

@@ -5,9 +5,11 @@
 
 namespace membill {
 
-// Dropout behind the MLP.
+// Dropout behind attention and MLP.
 class SeedOssArchitecture : public LlamaArchitecture {
  protected:
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                 Tensor& weights) const override;
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
 };
 
@@ -22,6 +24,12 @@ class Ernie45Architecture : public LlamaArchitecture {
  protected:
   [[nodiscard]] DType rotary_type(DType) const override { return DType::fp32; }
   void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+// Sparse layers: experts chosen outside of autocast, shared ones computed before them.
+class Ernie45MoeArchitecture : public Ernie45Architecture {
+ protected:
+  [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
 };
 
 }  // namespace membill

@@ -42,6 +42,15 @@ Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, cons
   return loss;
 }
 
+Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  r.set_items(f.items.loss_probabilities);
+  r.pause_autocast();
+  Tensor probabilities = r.log_softmax(logits);
+  r.resume_autocast();
+  return negative_log_likelihood(f, r.autocast_fp32(std::move(probabilities)), labels);
+}
+
 Tensor shifted_in_model(Forward& f, Tensor& logits) {
   Recorder& r = f.r;
   r.set_items(f.items.loss_upcast);

@@ -1,5 +1,9 @@
 #include "blocks/moe.h"
 
+#include "blocks/layer_norm_parts.h"
+#include "blocks/own_rotary.h"
+#include "blocks/sparse_mixer.h"
+
 namespace membill {
 
 Tensor MixtralArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
@@ -21,6 +25,52 @@ Tensor Qwen2MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Te
 
 Heads OlmoeArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   return project_with_whole_norms(f, layer, hidden);
+}
+
+Tensor add_shared_experts(Forward& f, const LayerContext& layer, Tensor chosen, const Tensor& hidden) {
+  const Tensor routed = std::move(chosen);
+  return f.r.add(routed, gated_mlp(f, layer.modules, "mlp.shared_experts.", layer.kind.mlp.activation, hidden),
+                 "experts and shared experts");
+}
+
+Heads Glm4MoeArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  Heads heads = project_plain(f, layer, hidden);
+  if (!layer.kind.attention.qk_norm) return heads;
+  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
+  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
+  return heads;
+}
+
+void Glm4MoeArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
+  rotate_part_together(f, inputs, heads);
+}
+
+Tensor Glm4MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  if (!layer.kind.moe) return LlamaArchitecture::mlp(f, layer, hidden);
+  const Routing routing = route_by_sigmoid(f, layer, layer.modules.at("mlp.gate"), true, hidden);
+  return add_shared_experts(f, layer, run_experts(f, layer, "mlp.experts.", hidden, routing), hidden);
+}
+
+Heads MinimaxM2Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  return project_with_whole_norms(f, layer, hidden);
+}
+
+void MinimaxM2Architecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {
+  rotate_part_together(f, inputs, heads);
+}
+
+Tensor MinimaxM2Architecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const Routing routing = route_by_sigmoid(f, layer, layer.modules.at("mlp.gate"), false, hidden);
+  return run_experts(f, layer, "mlp.experts.", hidden, routing);
+}
+
+Tensor PhimoeArchitecture::norm(Forward& f, Module& module, Tensor x) const {
+  return layer_norm(f, module, std::move(x));
+}
+
+Tensor PhimoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const Routing routing = route_by_sampling(f, layer, layer.modules.at("mlp.router"), hidden);
+  return run_experts(f, layer, "mlp.experts.", hidden, routing);
 }
 
 Tensor GraniteMoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {

@@ -37,6 +37,32 @@ class OlmoeArchitecture : public MixtralArchitecture {
   [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
 };
 
+// Sigmoids choose the experts, corrected by a bias; shared ones beside them; heads are partly rotated (glm4_moe).
+class Glm4MoeArchitecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+  [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// The same without groups and shared experts; norms over all heads of q and of k together.
+class MinimaxM2Architecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+  [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// phimoe: LayerNorms, sampled experts.
+class PhimoeArchitecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override;
+  [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// chosen + mlp.shared_experts(hidden).
+[[nodiscard]] Tensor add_shared_experts(Forward& f, const LayerContext& layer, Tensor chosen, const Tensor& hidden);
+
 // Granite's multipliers; the softmax is over the chosen experts only.
 class GraniteMoeArchitecture : public GraniteArchitecture {
  protected:

@@ -70,6 +70,20 @@ void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads) {
   heads.contiguous = true;
 }
 
+void rotate_part_together(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  Recorder& r = f.r;
+  const Size& rotary = inputs.cos.width();
+  const Tensor q_rotating = r.slice(heads.q, rotary), q_rest = r.slice(heads.q, heads.q.width() - rotary);
+  const Tensor k_rotating = r.slice(heads.k, rotary), k_rest = r.slice(heads.k, heads.k.width() - rotary);
+  Tensor q = apply_rotary(f, q_rotating, inputs.cos, inputs.sin);
+  Tensor k = apply_rotary(f, k_rotating, inputs.cos, inputs.sin);
+  q = r.concatenate(q, q_rest, heads.q.shape());
+  k = r.concatenate(k, k_rest, heads.k.shape());
+  heads.q = std::move(q);
+  heads.k = std::move(k);
+  heads.contiguous = true;
+}
+
 void rotate_neighbours_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads) {
   Recorder& r = f.r;
   const Tensor cos = r.empty(inputs.cos.shape(), inputs.cos.dtype(), "cos, each column twice");

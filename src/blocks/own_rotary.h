@@ -16,6 +16,8 @@ void rotate_by_wide_tables(Forward& f, const LayerInputs& inputs, Heads& heads);
 void rotate_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads);
 // phi3: the rotated columns and the rest concatenated at once. Results lie as (b, heads, s, d).
 void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads);
+// glm4_moe, minimax_m2, nemotron: the same, both rotated before either is concatenated.
+void rotate_part_together(Forward& f, const LayerInputs& inputs, Heads& heads);
 // ernie4_5: as glm's, with whole heads in fp32 beside tables in fp32.
 void rotate_neighbours_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads);
 // glm, glm4: the same over pairs of neighbours, with tables that each layer spreads again.

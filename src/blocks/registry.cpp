@@ -3,18 +3,26 @@
 #include <span>
 
 #include "blocks/architecture.h"
+#include "blocks/bert.h"
 #include "blocks/bloom.h"
 #include "blocks/cohere.h"
 #include "blocks/falcon.h"
 #include "blocks/fused_llama.h"
 #include "blocks/gemma.h"
 #include "blocks/gpt2.h"
+#include "blocks/gpt_bigcode.h"
 #include "blocks/gpt_neox.h"
+#include "blocks/gpt_oss.h"
+#include "blocks/gptj.h"
 #include "blocks/granite.h"
+#include "blocks/latent_attention.h"
 #include "blocks/liger.h"
 #include "blocks/llama.h"
+#include "blocks/llama4.h"
 #include "blocks/llama_variants.h"
 #include "blocks/moe.h"
+#include "blocks/mpt.h"
+#include "blocks/nemotron.h"
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
 #include "blocks/phi.h"
@@ -47,6 +55,21 @@ const Exaone4Architecture kExaone4;
 const Ernie45Architecture kErnie45;
 const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
+const GptBigCodeArchitecture kGptBigCode;
+const GptJArchitecture kGptJ;
+const MptArchitecture kMpt;
+const DeepseekV2Architecture kDeepseekV2;
+const DeepseekV3Architecture kDeepseekV3;
+const Glm4MoeArchitecture kGlm4Moe;
+const MinimaxM2Architecture kMinimaxM2;
+const BertArchitecture kBert;
+const BertArchitecture kRoberta({.stem = "roberta.", .counts_positions = true});
+const ArceeArchitecture kArcee;
+const NemotronArchitecture kNemotron;
+const GptOssArchitecture kGptOss;
+const Llama4Architecture kLlama4;
+const PhimoeArchitecture kPhimoe;
+const Ernie45MoeArchitecture kErnie45Moe;
 const OptArchitecture kOpt;
 const BloomArchitecture kBloom;
 const FalconArchitecture kFalcon;
@@ -71,10 +94,15 @@ struct Row {
 };
 
 const std::array kPrograms = {
+    Row{"arcee", &kArcee},
+    Row{"bert", &kBert},
     Row{"bloom", &kBloom},
     Row{"cohere", &kCohere},
     Row{"cohere2", &kCohere2},
+    Row{"deepseek_v2", &kDeepseekV2},
+    Row{"deepseek_v3", &kDeepseekV3},
     Row{"ernie4_5", &kErnie45},
+    Row{"ernie4_5_moe", &kErnie45Moe},
     Row{"exaone4", &kExaone4},
     Row{"falcon", &kFalcon},
     Row{"gemma", &kGemma},
@@ -83,13 +111,23 @@ const std::array kPrograms = {
     Row{"generic", &kLlama},  // --params models have llama's shape
     Row{"glm", &kGlm},
     Row{"glm4", &kGlm4},
+    Row{"glm4_moe", &kGlm4Moe},
+    Row{"glm4_moe_lite", &kDeepseekV3},
     Row{"gpt2", &kGpt2},
+    Row{"gpt_bigcode", &kGptBigCode},
     Row{"gpt_neox", &kGptNeox},
+    Row{"gpt_oss", &kGptOss},
+    Row{"gptj", &kGptJ},
     Row{"granite", &kGranite},
     Row{"granitemoe", &kGraniteMoe},
+    Row{"kimi_k2", &kDeepseekV3},
     Row{"llama", &kLlama},
+    Row{"llama4_text", &kLlama4},
+    Row{"minimax_m2", &kMinimaxM2},
     Row{"mistral", &kLlama},
     Row{"mixtral", &kMixtral},
+    Row{"mpt", &kMpt},
+    Row{"nemotron", &kNemotron},
     Row{"olmo", &kOlmo},
     Row{"olmo2", &kOlmo2},
     Row{"olmo3", &kOlmo3},
@@ -97,14 +135,17 @@ const std::array kPrograms = {
     Row{"opt", &kOpt},
     Row{"phi", &kPhi},
     Row{"phi3", &kPhi3},
+    Row{"phimoe", &kPhimoe},
     Row{"qwen2", &kLlama},
     Row{"qwen2_moe", &kQwen2Moe},
     Row{"qwen3", &kLlama},
     Row{"qwen3_moe", &kQwen3Moe},
+    Row{"roberta", &kRoberta},
     Row{"seed_oss", &kSeedOss},
     Row{"smollm3", &kLlama},
     Row{"stablelm", &kStableLm},
     Row{"starcoder2", &kStarcoder2},
+    Row{"xlm-roberta", &kRoberta},
 };
 
 const std::array kLigerPrograms = {

@@ -175,7 +175,7 @@ class Builder {
         module->role = spec.role;
       }
       Parameter* parameter = &module->weight;
-      if (ends_with(spec.name, ".bias") && spec.module != ModuleKind::parameter) {
+      if (ends_with(spec.name, ".bias")) {
         module->bias = std::make_unique<Parameter>();
         parameter = module->bias.get();
       }
@@ -184,7 +184,7 @@ class Builder {
         continue;
       }
       const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
-      fill(*parameter, names.shape(spec), made, weights_, spec, unit, trained);
+      fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;

@@ -35,6 +35,7 @@ void Recorder::record(std::span<Tensor* const> outputs, std::vector<Edge> edges,
     body.requires_grad = true;
     body.node = node;
     body.output = number++;
+    body.leaf = nullptr;  // a view of a parameter is none
   }
 }
 

@@ -86,9 +86,10 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
          [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(),
           x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr](Recorder& r, Gradients& g) {
            Gradients out_gradients(2);
-           const Shape& full = g[0].shape();
+           const Shape full = g[0].shape();
            if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
            if (gx) out_gradients[0] = r.empty(full, promote(g[0].dtype(), yt), "gradient of a product");
+           g[0].drop();  // the engine's validate_outputs comes after the node
            if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt, x_leaf);
            if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt, y_leaf);
            return out_gradients;
@@ -186,20 +187,6 @@ Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
     return Gradients{r.view(g[0], xs), r.view(g[0], ys)};
   });
   return out;
-}
-
-std::array<Tensor, 3> Recorder::split_in_three(Tensor x, const Shape& part) {
-  const Tensor in = std::move(x);
-  std::array<Tensor, 3> parts{view(in, part), view(in, part), view(in, part)};
-  if (!needs_node({&in})) return parts;
-  record({&parts[0], &parts[1], &parts[2]}, {edge(in)},
-         [part, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-           Gradients zeros;
-           for (const Tensor& gradient : g)
-             if (!gradient.defined()) zeros.push_back(r.empty(part, type, "gradient of an unused part, zeros"));
-           return Gradients{r.empty(shape, type, "joined gradient of the parts")};
-         });
-  return parts;
 }
 
 Tensor Recorder::slice(Tensor x, const Size& width) {

@@ -12,7 +12,8 @@ Tensor Recorder::sub(Tensor a, Tensor b, const char* label) {
              Recorder& r, Gradients& g) {
            Gradients result(2);
            if (gy) result[1] = r.empty(g[0].shape(), type, "negated gradient");
-           if (gx) result[0] = r.fit_gradient(g[0], xs, type);
+           if (gx) result[0] = r.fit_gradient(std::move(g[0]), xs, type);
+           g[0].drop();
            if (gy) result[1] = r.fit_gradient(std::move(result[1]), ys, type);
            return result;
          });
@@ -59,19 +60,6 @@ Tensor Recorder::sum_of_parts(const Tensor& x, const Size& rows) {
       return Gradients{r.empty(shape, type, "expanded gradient")};
     });
   return out;
-}
-
-std::array<Tensor, 2> Recorder::split_in_two(Tensor x, const Shape& part) {
-  const Tensor in = std::move(x);
-  std::array<Tensor, 2> parts{view(in, part), view(in, part)};
-  if (!needs_node({&in})) return parts;
-  record({&parts[0], &parts[1]}, {edge(in)}, [part, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-    Gradients zeros;
-    for (const Tensor& gradient : g)
-      if (!gradient.defined()) zeros.push_back(r.empty(part, type, "gradient of an unused part, zeros"));
-    return Gradients{r.empty(shape, type, "joined gradient of the parts")};
-  });
-  return parts;
 }
 
 // torch.topk(x, k, dim=-1): values and indices. value_selecting_reduction_backward: zeros with the gradient scattered in.

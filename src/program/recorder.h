@@ -149,10 +149,14 @@ class Recorder {
   Tensor dropout(Tensor x, double p);
   // torch.cat of two tensors into one of `shape`. The gradients are views.
   Tensor concatenate(Tensor first, Tensor second, const Shape& shape);
-  // torch.split into three parts of `part` each: views. Their gradients are joined in one tensor; a missing one is made of zeros.
-  std::array<Tensor, 3> split_in_three(Tensor x, const Shape& part);
-  // torch.chunk into two parts, as split_in_three.
-  std::array<Tensor, 2> split_in_two(Tensor x, const Shape& part);
+  // torch.split into three parts: views. Their gradients are joined in one tensor; a missing one is made of zeros.
+  std::array<Tensor, 3> split_in_three(Tensor x, const Shape& part) {
+    return split_in_three(std::move(x), part, part, part);
+  }
+  std::array<Tensor, 3> split_in_three(Tensor x, const Shape& first, const Shape& second, const Shape& third);
+  // torch.chunk or torch.split into two parts, as split_in_three.
+  std::array<Tensor, 2> split_in_two(Tensor x, const Shape& part) { return split_in_two(std::move(x), part, part); }
+  std::array<Tensor, 2> split_in_two(Tensor x, const Shape& first, const Shape& second);
   // Part of a row: a view of `width` elements. The gradient is a zero-filled tensor of the whole.
   Tensor slice(Tensor x, const Size& width);
 
@@ -161,6 +165,13 @@ class Recorder {
   Tensor reshaped(const Tensor& x,
                   const Shape& shape);  // x.view() whose gradient is a view: sums with it are made out of place
   Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed
+  // base[part] = x, where `base` is a new tensor or one that has taken another part already.
+  Tensor copy_into(Tensor base, const Tensor& x);
+  Tensor masked_fill(Tensor x, const Tensor& mask, const char* label);  // x.masked_fill(mask, a number)
+  enum class Bounds : std::uint8_t { one, both };
+  Tensor clamp(Tensor x, Bounds bounds);
+  // x.gather(-1, index): as many columns as the index has.
+  Tensor gather(const Tensor& x, const Tensor& index);
 
   Tensor sub(Tensor a, Tensor b, const char* label);       // as add, of one type
   Tensor div_in_place(Tensor a, const Tensor& b);          // a /= b

@@ -53,23 +53,29 @@ double worst_phase(const OracleRow& row, const Predicted& predicted) {
   return worst;
 }
 
-// README's rows: quantised bases apart from the others.
-void add_headlines(std::map<std::string, Errors>& headlines, const OracleRow& row, const Predicted& predicted) {
-  const std::string bases = row.method == "qlora" ? ", quantised bases" : ", whole bases";
-  const auto add = [&](const std::string& label, double error) { headlines[label + bases].values.push_back(error); };
+// README's rows; `kind` is told by the row.
+void add_headlines(std::map<std::string, Errors>& headlines, const std::string& kind, const OracleRow& row,
+                   const Predicted& predicted) {
+  const auto add = [&](const std::string& label, double error) {
+    headlines[label + ", " + kind].values.push_back(error);
+  };
   add("requested bytes, worst phase of a job", worst_phase(row, predicted));
   add("`max_memory_allocated`", relative_error(predicted.allocated.at("peak"), row.allocated.at("peak")));
   add("`max_memory_reserved`", relative_error(predicted.reserved, row.allocated.at("reserved")));
 }
 
-}  // namespace
+// Quantised bases apart from the others.
+std::string bases_of(const OracleRow& row) { return row.method == "qlora" ? "quantised bases" : "whole bases"; }
+std::string small_models(const OracleRow&) { return "small models of further families"; }
 
-TEST_CASE("oracle rows are not further off than recorded") {
+// Compares the rows of `rows` with membill and, unless MEMBILL_ROWS names others, with what `recorded` and README say.
+void compare(const std::string& title, const std::string& rows, const char* recorded,
+             std::string (*kind_of)(const OracleRow& row)) {
   const char* only = std::getenv("MEMBILL_ROW");
-  Scoreboard board("oracle rows: requested bytes by family, method and phase; allocated and reserved by method");
+  Scoreboard board(title);
   std::map<std::string, Errors> headlines;
   std::size_t unknown = 0;
-  for (const OracleRow& row : read_oracle_rows(rows_path())) {
+  for (const OracleRow& row : read_oracle_rows(rows)) {
     if (only != nullptr && row.id.find(only) == std::string::npos) continue;
     const Predicted predicted = predict(row, true);
     if (!predicted.activations_known) {
@@ -80,7 +86,7 @@ TEST_CASE("oracle rows are not further off than recorded") {
       show_row(row, predicted);
     } else {
       score(board, row, predicted);
-      add_headlines(headlines, row, predicted);
+      add_headlines(headlines, kind_of(row), row, predicted);
     }
     const double worst = worst_phase(row, predicted);
     if (only == nullptr && worst > 0.001) fmt::print("{:<52} worst phase {:>9.4f} %\n", row.id, 100 * worst);
@@ -88,10 +94,23 @@ TEST_CASE("oracle rows are not further off than recorded") {
   if (only != nullptr) return;
   fmt::print("{}rows without a block program: {}\n", board.table(), unknown);
   if (is_on("MEMBILL_ROWS")) return;
-  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/oracle.recorded.txt");
+  const std::string worse = board.worse_than_recorded(std::string(MEMBILL_SOURCE_DIR "/tests/accuracy/") + recorded);
   INFO(worse);
   CHECK(worse.empty());
   for (const auto& [label, errors] : headlines) CHECK(stale_readme_row(label, errors).empty());
+}
+
+}  // namespace
+
+TEST_CASE("oracle rows are not further off than recorded") {
+  compare("oracle rows: requested bytes by family, method and phase; allocated and reserved by method", rows_path(),
+          "oracle.recorded.txt", bases_of);
+}
+
+TEST_CASE("oracle rows of small models of further families are not further off than recorded") {
+  if (is_on("MEMBILL_ROWS")) return;
+  compare("families: requested bytes by family, method and phase; allocated and reserved by method",
+          MEMBILL_SOURCE_DIR "/data/measurements/oracle-families.jsonl", "families.recorded.txt", small_models);
 }
 
 }  // namespace membill::accuracy

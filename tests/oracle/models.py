@@ -47,7 +47,14 @@ def build(config, job):
     if is_quantized(job):
         return build_quantized(config, job, how)
     with torch.device("cuda"):
-        return transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[job.get("weights", "bf16")], **how)
+        return class_for(config).from_config(config, dtype=DTYPES[job.get("weights", "bf16")], **how)
+
+
+def class_for(config):
+    """The class of the model's head: masked words where `architectures` says so, else the next token."""
+    import transformers
+    named = (config.architectures or [""])[0]
+    return transformers.AutoModelForMaskedLM if named.endswith("ForMaskedLM") else transformers.AutoModelForCausalLM
 
 
 def quantized_linear(linear, job):
@@ -72,7 +79,7 @@ def quantized_weight(linear, shape, job):
 def build_quantized(config, job, how):
     import transformers
     with torch.device("meta"):
-        model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16, **how)
+        model = class_for(config).from_config(config, dtype=torch.bfloat16, **how)
     head = model.get_output_embeddings()
     replaced = set()
     for parent in list(model.modules()):

@@ -1,4 +1,4 @@
-"""Measures rows of data/measurements/oracle.jsonl again and says which differ.
+"""Measures rows of data/measurements/oracle.jsonl and oracle-families.jsonl again and says which differ.
 
 usage: regenerate.py [PART]        (under run.sh) rows whose id contains PART; all when not given
 
@@ -10,12 +10,14 @@ import pathlib
 import subprocess
 import sys
 
-ROWS = pathlib.Path(__file__).parents[2] / "data/measurements/oracle.jsonl"
+FOLDER = pathlib.Path(__file__).parents[2] / "data/measurements"
+FILES = ("oracle.jsonl", "oracle-families.jsonl")
 
 
 def main():
     part = sys.argv[1] if len(sys.argv) > 1 else ""
-    known = {row["id"]: row for row in map(json.loads, ROWS.open(encoding="utf-8")) if part in row["id"]}
+    lines = [line for name in FILES for line in (FOLDER / name).open(encoding="utf-8")]
+    known = {row["id"]: row for row in map(json.loads, lines) if part in row["id"]}
     jobs = "".join(json.dumps(row) + "\n" for row in known.values())
     measure = subprocess.Popen([sys.executable, str(pathlib.Path(__file__).with_name("measure.py"))], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True)

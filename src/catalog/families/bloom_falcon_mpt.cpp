@@ -102,6 +102,7 @@ ModelSpec describe_mpt(const Value& values, Problems& problems) {
   kind.attention = read_plain_attention(config, spec.hidden);
   kind.attention.fused_qkv = true;
   kind.attention.dropout = config.inner("attn_config").dropout("attn_pdrop");
+  kind.attention.clips_qkv = config.inner("attn_config").real_or("clip_qkv", 0) > 0;
   kind.mlp = read_plain_mlp(config, checked_mul(4, spec.hidden), false);
   TensorList list("transformer.blocks.*.");
   norms(list, {"norm_1"}, spec.hidden);

@@ -122,8 +122,9 @@ void fused_experts(TensorList& list, std::string_view module, const MoeShape& sh
   list.experts(start + "down_proj", {shape.experts, hidden, shape.intermediate}, SplitAxis::row);
 }
 
-void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden) {
-  list.parameter(std::string(module) + ".weight", {experts, hidden}, TensorRole::router);
+void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden,
+            std::optional<DType> own_dtype) {
+  list.parameter(std::string(module) + ".weight", {experts, hidden}, TensorRole::router, SplitAxis::none, own_dtype);
 }
 
 MoeShape read_moe(const ConfigReader& config, std::string_view width_key) {
@@ -135,19 +136,21 @@ MoeShape read_moe(const ConfigReader& config, std::string_view width_key) {
                                               " experts a token, but there are only " + std::to_string(moe.experts));
   }
   moe.intermediate = config.size(width_key);
+  moe.normalised = config.flag("norm_topk_prob", false);
   return moe;
 }
 
 MoeShape read_moe_with_shared(const ConfigReader& config) {
   MoeShape moe = read_moe(config, "moe_intermediate_size");
   moe.shared_intermediate = checked_mul(config.count_or("n_shared_experts", 0), moe.intermediate);
+  moe.groups = config.size_or("n_group", 1);
   return moe;
 }
 
 void experts_with_shared(TensorList& list, const MoeShape& moe, const MlpShape& like, std::int64_t hidden,
                          bool score_buffer) {
   fused_experts(list, "mlp.experts", moe, hidden);
-  router(list, "mlp.gate", moe.experts, hidden);
+  router(list, "mlp.gate", moe.experts, hidden, DType::fp32);
   if (score_buffer) list.buffer("mlp.gate.e_score_correction_bias", {moe.experts});
   if (moe.shared_intermediate == 0) return;
   MlpShape shared = like;

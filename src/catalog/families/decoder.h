@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,8 @@ void plain_mlp(TensorList& list, std::string_view first, std::string_view second
 // <module>.gate_up_proj [E, 2I, h] and <module>.down_proj [E, h, I] as transformers 5 holds routed experts.
 void fused_experts(TensorList& list, std::string_view module, const MoeShape& shape, std::int64_t hidden);
 // A router without bias: <module>.weight [E, h]. A bare parameter in transformers 5, so no LoRA target.
-void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden);
+void router(TensorList& list, std::string_view module, std::int64_t experts, std::int64_t hidden,
+            std::optional<DType> own_dtype = {});
 // Experts, experts per token, and the width of one expert under `width_key`.
 [[nodiscard]] MoeShape read_moe(const ConfigReader& config, std::string_view width_key);
 // The same with n_shared_experts experts that every token uses, as one MLP.

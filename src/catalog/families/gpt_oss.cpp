@@ -92,6 +92,7 @@ ModelSpec describe_llama4_text(const Value& values, Problems& problems) {
   AttentionShape attention = read_attention(config, spec.hidden);
   attention.qkv_bias = attention.output_bias = config.flag("attention_bias", false);
   attention.qk_norm = config.flag("use_qk_norm", true);
+  attention.tunes_temperature = config.flag("attn_temperature_tuning", true);
   MoeShape moe = read_moe(config, "intermediate_size");
   moe.shared_intermediate = moe.intermediate;
   MlpShape dense = read_gated_mlp(config);
@@ -133,6 +134,7 @@ ModelSpec describe_dbrx(const Value& values, Problems& problems) {
   kind.attention.fused_qkv = true;
   kind.attention.rotary_dim = kind.attention.head_dim;
   kind.attention.dropout = attention.dropout("attn_pdrop");
+  kind.attention.clips_qkv = true;
   kind.moe = MoeShape{ffn.size("moe_num_experts"), ffn.size("moe_top_k"), ffn.size("ffn_hidden_size"), 0};
   TensorList list("transformer.blocks.*.");
   list.norm("norm_attn_norm.norm_1", spec.hidden);

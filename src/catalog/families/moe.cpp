@@ -201,8 +201,9 @@ ModelSpec describe_ernie4_5_moe(const Value& values, Problems& problems) {
   assemble(spec, frame, stack(spec.layers, 2, kind_of, [&](int number) {
              if (number == 0) return dense_layer(spec.hidden, attention, dense);
              return sparse_layer(spec.hidden, attention, moe, [&](TensorList& list) {
-               router(list, "mlp.gate", moe.experts, spec.hidden);
-               list.parameter("mlp.gate.moe_statics.e_score_correction_bias", {1, moe.experts}, TensorRole::router);
+               router(list, "mlp.gate", moe.experts, spec.hidden, DType::fp32);
+               list.parameter("mlp.gate.moe_statics.e_score_correction_bias", {1, moe.experts}, TensorRole::router,
+                              SplitAxis::none, DType::fp32);
                fused_experts(list, "mlp.experts", moe, spec.hidden);
                if (shared.intermediate > 0) gated_mlp(list, "mlp.shared_experts", shared, spec.hidden);
              });

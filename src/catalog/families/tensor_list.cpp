@@ -53,8 +53,9 @@ void TensorList::separate_head_norms(std::string_view modules, std::int64_t head
   for (std::int64_t head = 0; head < heads; ++head) norm(std::string(modules) + "." + std::to_string(head), width);
 }
 
-void TensorList::parameter(std::string_view name, std::vector<std::int64_t> shape, TensorRole role, SplitAxis split) {
-  add(name, std::move(shape), role, ModuleKind::parameter, split);
+void TensorList::parameter(std::string_view name, std::vector<std::int64_t> shape, TensorRole role, SplitAxis split,
+                           std::optional<DType> own_dtype) {
+  add(name, std::move(shape), role, ModuleKind::parameter, split).own_dtype = own_dtype;
 }
 
 void TensorList::experts(std::string_view name, std::vector<std::int64_t> shape, SplitAxis split) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,9 +32,9 @@ class TensorList {
   void norm_of_heads(std::string_view module, std::int64_t heads, std::int64_t width);
   // A list of norms, one per head: <modules>.0.weight [width] ...
   void separate_head_norms(std::string_view modules, std::int64_t heads, std::int64_t width);
-  // A bare parameter.
+  // A bare parameter; `own_dtype`: its class makes it in this type.
   void parameter(std::string_view name, std::vector<std::int64_t> shape, TensorRole role,
-                 SplitAxis split = SplitAxis::none);
+                 SplitAxis split = SplitAxis::none, std::optional<DType> own_dtype = {});
   // A bare parameter whose first axis counts experts.
   void experts(std::string_view name, std::vector<std::int64_t> shape, SplitAxis split);
   void buffer(std::string_view name, std::vector<std::int64_t> shape, DType type = DType::fp32);

@@ -1,0 +1,35 @@
+#include "blocks/complex_rotary.h"
+
+namespace membill {
+namespace {
+
+// A complex64 number takes two fp32 elements: `pairs` times two columns.
+Tensor times_table(Forward& f, const Tensor& x, const Tensor& table) {
+  Recorder& r = f.r;
+  const bool node = r.needs_node({&x});
+  const Tensor kept = node ? r.saved(table) : Tensor();
+  Tensor out = r.empty(x.shape(), DType::fp32, "rotated, complex");
+  if (node)
+    r.record({&out}, {r.edge(x)}, [kept, shape = x.shape()](Recorder& rec, Gradients&) {
+      const Tensor conjugate = rec.empty(kept.shape(), DType::fp32, "conjugate of the positions");
+      return Gradients{rec.empty(shape, DType::fp32, "gradient of a rotation")};
+    });
+  return out;
+}
+
+}  // namespace
+
+Tensor complex_table(Forward& f, const Size& rotary) {
+  Recorder& r = f.r;
+  const Size half = r.symbols().ceil_div(rotary, Size(2));
+  const Tensor angles = r.empty({f.dims.s, half}, DType::fp32, "rotary angles");
+  const Tensor numbers = r.empty({f.dims.s, rotary}, DType::fp32, "positions as complex numbers");
+  return r.empty({f.dims.s, rotary}, DType::fp32, "positions as complex numbers, scaled");
+}
+
+Tensor rotate_complex(Forward& f, const Tensor& x, const Tensor& table) {
+  Tensor rotated = times_table(f, f.r.cast(x, DType::fp32), table);
+  return f.r.cast(std::move(rotated), x.dtype());
+}
+
+}  // namespace membill
