@@ -51,6 +51,7 @@ Generations generations(const TrainingPlan& plan) {
   else if (plan.software.count("trl") != 0 || !supervised)
     result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
+  result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);
   result.keeps_matmul_workspaces = plan_is_before(plan, "torch", 2, 15) && !result.matmul_workspaces_outside;

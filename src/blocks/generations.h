@@ -17,6 +17,8 @@ struct Generations {
   // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
   // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
   bool logits_upcast_in_model = false;
+  // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
+  bool gradients_stay = false;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).
   bool mean_saves_input = false;
   // torch 2.0 to 2.14: a cuBLAS workspace stays allocated for each thread that multiplied (pytorch/pytorch#95668); 2.15 takes one

@@ -87,7 +87,7 @@ class JobRun {
     take_step(optimizer);
     if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
-    optimizer.drop_gradients();
+    if (!generations_.gradients_stay) optimizer.drop_gradients();
   }
 
   void take_step(OptimizerRun& optimizer) {
