@@ -66,6 +66,10 @@ DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
   return upcast ? DType::fp32 : dtype;
 }
 
+bool shards_codes(const TrainingPlan& plan) {
+  return is_fsdp(plan) && shards_parameters(plan) && engine_word(plan, "quant_storage", "uint8") != "uint8";
+}
+
 Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
                        ItemId item, bool trained) {
   if (!holds_elsewhere(plan, trained)) return recorder.empty(shape, dtype, label, item);

@@ -17,6 +17,8 @@ namespace membill {
 [[nodiscard]] std::optional<DType> named_reduce_dtype(const TrainingPlan& plan);
 // The type in which FSDP stores a parameter of type `dtype`: accelerate makes trained ones fp32 under mixed precision.
 [[nodiscard]] DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained);
+// Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
+[[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.
 [[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
                                      const char* label, ItemId item, bool trained);
