@@ -1,5 +1,7 @@
 #include "estimate/simulation.h"
 
+#include <algorithm>
+
 #include "blocks/generations.h"
 #include "estimate/engines/engine.h"
 #include "estimate/optimizer_step.h"
@@ -16,6 +18,8 @@ std::optional<DType> autocast_type(const TrainingPlan& plan) {
   if (!row.autocast || (gathered_dtype(plan) && plan.loop != Loop::trainer)) return std::nullopt;
   return row.compute;
 }
+
+constexpr std::int64_t kDifferentMicroBatches = 2;
 
 struct Kind {
   bool expand = false;  // every layer is written out
@@ -102,11 +106,14 @@ class JobRun {
 
   // The first and, where an engine acts at the end of the step, the last differ from those between.
   void micro_batches(JobModules& job) {
-    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1;
+    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1, between = plan_.accumulate - apart;
+    const bool last = apart == 1;
     micro_batch(job, plan_.accumulate == 1);
-    if (plan_.accumulate > apart) {
-      writer_.begin_repeat(Size(plan_.accumulate - apart));
-      micro_batch(job, apart == 1);
+    if (engine_ != nullptr && engine_->carries_over()) {
+      for (std::int64_t i = 0; i < std::min(between, kDifferentMicroBatches); ++i) micro_batch(job, last);
+    } else if (between > 0) {
+      writer_.begin_repeat(Size(between));
+      micro_batch(job, last);
       writer_.end_repeat();
     }
     if (apart == 2) micro_batch(job, true);

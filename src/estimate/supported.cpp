@@ -66,8 +66,6 @@ std::int64_t engine_count(const Plan& plan, const char* key) {
 
 std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
-  if (plan.precision != Precision::master_bf16 && plan.precision != Precision::master_fp16)
-    return "DeepSpeed with precision " + std::string(regime(plan.precision).name);
   if (s.zero == 3 && weight_format(plan.weights).quantized) return "ZeRO-3 over quantised weights";
   if (s.zero < 2 && is_given(plan, "grad_accum_dtype", "fp32")) return "grad_accum_dtype fp32 below stage 2";
   if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
@@ -110,7 +108,8 @@ std::string unbilled_torchtune(const Plan& plan) {
 
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
-  const bool split = p.tp > 1 || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1;
+  const bool split = plan.engine != Engine::megatron &&
+                     (p.tp > 1 || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1);
   return unless(!split, "splitting the model's work");
 }
 
@@ -159,8 +158,13 @@ constexpr std::array kLimits{
           "hf, liger, torchtune"},
     Limit{"engine", [](const Plan& p) { return unless(p.engine != Engine::megatron, word_of(kEngineWords, p.engine)); },
           "torch, ddp, deepspeed, fsdp, fsdp2"},
-    Limit{"sharding", unbilled_sharding,
-          "ZeRO 0 to 3 in master-bf16 or master-fp16; FSDP full_shard, shard_grad_op; FSDP2's hybrid_shard"},
+    Limit{"precision",
+          [](const Plan& p) {
+            const bool other = p.engine == Engine::deepspeed && !regime(p.precision).master;
+            return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
+          },
+          "master-bf16, master-fp16"},
+    Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op; FSDP2's hybrid_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},

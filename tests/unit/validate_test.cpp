@@ -72,7 +72,7 @@ TEST_CASE("the defaults are a valid job", "[validate]") { CHECK(Case().text() ==
 
 TEST_CASE("what this version does not bill is one line each", "[validate]") {
   CHECK(found([](Case& c) { c.plan.engine = Engine::deepspeed; }) ==
-        "engine: deepspeed is not billed yet (torch, ddp)\n");
+        "precision: amp-bf16 under DeepSpeed is not billed yet (master-bf16, master-fp16)\n");
   CHECK(found([](Case& c) { c.plan.stage = Stage::inference; }) ==
         "stage: inference is not billed yet (pretrain, sft, reward, dpo, orpo, simpo, kto)\n");
   CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
@@ -236,13 +236,13 @@ TEST_CASE("an engine must be able to shard as asked", "[validate]") {
           c.plan.sharding.offload = "optimizer+param";
         }) ==
         "sharding.offload: parameters can be offloaded by ZeRO-3 only (sharding.zero 3)\n"
-        "engine: deepspeed is not billed yet (torch, ddp)\n");
+        "precision: amp-bf16 under DeepSpeed is not billed yet (master-bf16, master-fp16)\n");
   CHECK(found([](Case& c) {
           c.plan.engine = Engine::megatron;
           c.plan.sharding.zero = 3;
         }) ==
         "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n"
-        "engine: megatron is not billed yet (torch, ddp)\n");
+        "engine: megatron is not billed yet (torch, ddp, deepspeed, fsdp, fsdp2)\n");
 }
 
 TEST_CASE("degrees must divide", "[validate]") {
@@ -253,7 +253,7 @@ TEST_CASE("degrees must divide", "[validate]") {
       c.hardware.count = count;
     });
   };
-  const std::string tail = "engine: megatron is not billed yet (torch, ddp)\n";
+  const std::string tail = "engine: megatron is not billed yet (torch, ddp, deepspeed, fsdp, fsdp2)\n";
   ParallelPlan p;
   p.tp = 4;
   CHECK(parallel(p, 8) == tail);

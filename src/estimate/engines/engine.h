@@ -20,6 +20,8 @@ class EngineRun {
   virtual void wrap(JobModules& job) = 0;
   // A micro-batch begins; `last`: of its step.
   virtual void begin_micro_batch(bool last) { static_cast<void>(last); }
+  // What one micro-batch leaves gathered the next may free: they are written out one by one, no more of them than differ.
+  [[nodiscard]] virtual bool carries_over() const { return false; }
   // The gradient of `parameter` of this micro-batch has been accumulated.
   virtual void gradient_ready(Parameter& parameter) = 0;
   // What it does around the layers' forward; nullptr: nothing.

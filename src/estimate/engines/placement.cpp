@@ -60,6 +60,10 @@ DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
   return upcast ? DType::fp32 : dtype;
 }
 
+bool shards_codes(const TrainingPlan& plan) {
+  return is_fsdp(plan) && shards_parameters(plan) && engine_word(plan, "quant_storage", "uint8") != "uint8";
+}
+
 // FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones.
 bool has_own_memory(const TrainingPlan& plan, bool trained) {
   if (shards_parameters(plan)) return false;

@@ -19,6 +19,8 @@ namespace membill {
 [[nodiscard]] DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained);
 // Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
 [[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
+// Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
+[[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.
 [[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
                                      const char* label, ItemId item, bool trained);

@@ -108,6 +108,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     coordinator_.end_pass();
   }
 
+  [[nodiscard]] bool carries_over() const override { return true; }
   [[nodiscard]] std::size_t sub_steps() const override { return sub_groups_.size(); }
 
   void before_step() override {
