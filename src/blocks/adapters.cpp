@@ -57,8 +57,12 @@ Tensor dora(Forward& f, Module& module, Tensor x, const Tensor& result) {
 
 Tensor low_rank(Forward& f, LoraAdapter& adapter, const Tensor& x) {
   Recorder& r = f.r;
-  return r.mul_scalar(r.linear(r.linear(r.dropout(x, adapter.dropout), adapter.down), adapter.up),
-                      "scaled adapter output");
+  Tensor narrow;
+  {
+    const Tensor dropped = r.dropout(x, adapter.dropout);
+    narrow = r.linear(dropped, adapter.down);
+  }
+  return r.mul_scalar(r.linear(std::move(narrow), adapter.up), "scaled adapter output");
 }
 
 // lora.Linear: the input is cast to the adapter's type, autocast or not.

@@ -13,7 +13,7 @@ Tensor apply_linear(Forward& f, Module& module, Tensor x) {
 
 Tensor apply_base(Forward& f, Module& module, Tensor x) {
   if (module.quantized != nullptr) return quantized_linear(f, module, std::move(x));
-  return f.r.linear(std::move(x), module.weight, module.bias.get());
+  return f.r.linear(x, module.weight, module.bias.get());  // the call's arguments live until it returns
 }
 
 Tensor whole_weight(Forward& f, Module& module) {

@@ -1,5 +1,6 @@
 // Layers and reductions with their derivatives (torch 2.15).
 #include "program/recorder.h"
+#include "program/reduction.h"
 
 namespace membill {
 
@@ -33,7 +34,8 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
          [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(),
-          width = w, permuted = !weight.in_by_out, input_first = offset.defined()](Recorder& r, Gradients&) {
+          width = w, permuted = !weight.in_by_out, input_first = offset.defined(),
+          recomputed = saving_ == Saving::stop_at_last](Recorder& r, Gradients&) mutable {
            Gradients result(3);
            const auto make_input_gradient = [&] {
              result[0] = r.empty(shape, type, "input gradient");
@@ -47,7 +49,10 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
              r.use_matmul_workspace();
            }
            if (to_input && !input_first) make_input_gradient();
-           if (to_bias) result[2] = r.empty({outputs, Size(1)}, type, "bias gradient", weight_item);
+           if (!to_bias) return result;
+           if (recomputed) kept_input.drop();  // a checkpoint's hook hands its tensor over; nobody else holds it
+           result[2] = r.empty({outputs, Size(1)}, type, "bias gradient", weight_item);
+           use_reduction_scratch(r, shape.rows, outputs);
            return result;
          });
   return out;

@@ -1,5 +1,6 @@
 // Element-wise operators and their derivatives (torch 2.15 derivatives.yaml, FunctionsManual.cpp).
 #include "program/recorder.h"
+#include "program/reduction.h"
 
 namespace membill {
 namespace {
@@ -23,6 +24,8 @@ Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, 
   const ItemId item = to_parameter ? writer_.item("gradients") : items_.forward;
   if (!symbols_.equal(gradient.shape().elements(), shape.elements())) {
     Tensor reduced = empty(shape, gradient.dtype(), "summed gradient", item);
+    if (symbols_.evaluate(shape.elements()) == symbols_.evaluate(gradient.width()))
+      use_reduction_scratch(*this, gradient.rows(), gradient.width());
     gradient = std::move(reduced);
   }
   if (gradient.dtype() != dtype) {
