@@ -103,6 +103,14 @@ void pass_over_evaluation(const Arguments& arguments, const io::JobFile& job, In
   }
 }
 
+bool names_model(const io::JobFile& job) { return job.model || job.config || job.generic; }
+
+// Whether something in the job's file is wrong: what it does not say may then be there all the same.
+bool has_problem(const Problems& problems, const std::string& file) {
+  return std::any_of(problems.list().begin(), problems.list().end(),
+                     [&](const Problem& problem) { return problem.file == file; });
+}
+
 // Whether what the job trains was read without a problem, so that its names can be looked up.
 bool names_are_read(const Problems& problems) {
   return std::none_of(problems.list().begin(), problems.list().end(), [](const Problem& problem) {
@@ -155,7 +163,9 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   inputs.dirs = std::move(read.dirs);
   inputs.job = std::move(read.job);
   const io::JobFile& job = inputs.job;
-  const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
+  const bool has_job = job_path != nullptr || !arguments.command.empty();
+  const bool job_is_readable =
+      !has_job || (!job.file.empty() && (names_model(job) || !has_problem(problems, job.file)));
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }

@@ -137,6 +137,20 @@ TEST_CASE("shells, runners and branches that a script goes through") {
   CHECK(plan.batch == 3);
 }
 
+TEST_CASE("a switch that makes DeepSpeed's configuration") {
+  TrainingPlan plan;
+  (void)run(
+      "deepspeed --num_gpus 8 main.py --model_name_or_path gpt2 --per_device_train_batch_size 4 --max_seq_len 512 "
+      "--gradient_accumulation_steps 2 --zero_stage 3 --deepspeed --offload --output_dir o",
+      plan);
+  CHECK(plan.engine == Engine::deepspeed);
+  CHECK(plan.sharding.zero == 3);
+  CHECK(plan.sharding.offload == "optimizer+param");
+  CHECK(plan.optimizer == "cpu-adam");
+  CHECK(plan.precision == Precision::master_fp16);
+  CHECK(plan.seq == 512);
+}
+
 TEST_CASE("command lines of litgpt, torchtune and verl") {
   TrainingPlan plan;
   CHECK(run("litgpt finetune_lora gpt2 --lora_r 4 --train.micro_batch_size 2", plan).model == "gpt2");

@@ -1,5 +1,6 @@
 // Scripts built on Hugging Face's Trainer: TrainingArguments, and the names that public scripts give to model, length and adapters.
 #include "base/text.h"
+#include "io/importers/deepspeed.h"
 #include "io/importers/formats.h"
 #include "io/importers/training_arguments.h"
 
@@ -72,6 +73,8 @@ constexpr KeyRow kRows[] = {
     {"max_prompt_length", "", "tokens of the prompt"},
     {"use_ddp", "", "data parallel"},
     {"deepspeed_config", "", "", "deepspeed"},
+    {"zero_stage", "0", "ZeRO stage, where --deepspeed is a switch"},
+    {"offload", "false", "weights and states live on the host, where --deepspeed is a switch"},
     {"use_reentrant", "", "reentrant checkpointing"},
     {"activation_checkpointing", "", "", "gradient_checkpointing"},
     {"lora_modules", "", "", "lora_target_modules"},
@@ -163,6 +166,29 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   if (!packing && plan_text(draft, "stage") != "pretrain") set_padded(draft);
 }
 
+// Scripts like DeepSpeed-Chat's take --deepspeed as a switch and make the configuration themselves (dschat/utils/ds_utils.py).
+void read_deepspeed_switch(KeyReader& reader, Draft& draft) {
+  const bool offload = reader.flag("offload");
+  const bool bf16 = draft.bf16 || dtype_word(reader.text("torch_dtype").value_or("fp16")) == "bf16";
+  const Value device = Value::make_map({{"device", Value::of(offload ? "cpu" : "none")}});
+  const Value zero = Value::make_map({{"stage", Value::of(reader.count("zero_stage").value_or(0))},
+                                      {"overlap_comm", Value::of(true)},
+                                      {"offload_param", device},
+                                      {"offload_optimizer", device},
+                                      {"stage3_param_persistence_threshold", Value::of(10'000)},
+                                      {"stage3_max_live_parameters", Value::of(30'000'000)},
+                                      {"stage3_prefetch_bucket_size", Value::of(30'000'000)}});
+  const Value on = Value::make_map({{"enabled", Value::of(true)}});
+  const std::vector<KeyRecord> kept = draft.records;
+  read_deepspeed_part(Value::make_map({{bf16 ? "bf16" : "fp16", on}, {"zero_optimization", zero}}), reader.file(), {},
+                      draft);
+  draft.records = kept;  // the script's own flags are recorded by this table
+  if (offload) set_optimizer("cpu-adam", draft);
+  draft.assume("--deepspeed is a switch: the script is taken to configure DeepSpeed as DeepSpeed-Chat does");
+}
+
+bool is_switch(const Value* deepspeed) { return deepspeed != nullptr && deepspeed->is_bool() && deepspeed->as_bool(); }
+
 int claim(const JobSource& source) {
   const int own = count_keys(source.keys,
                              "per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps "
@@ -185,7 +211,11 @@ void read(const JobSource& source, Draft& draft) {
   const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));
   set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"),
                 "attn_implementation", draft);
-  read_sharding_arguments(reader, source.launch, draft);
+  if (is_switch(reader.given("deepspeed"))) {
+    read_deepspeed_switch(reader, draft);
+  } else {
+    read_sharding_arguments(reader, source.launch, draft);
+  }
   read_load_dtype(reader, draft);
   draft.add_records(reader);
 }

@@ -1,5 +1,6 @@
 #include "io/importers/shell_words.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -289,6 +290,8 @@ class Splitter {
     if (own && is_assignment(word_)) {
       assign();
     } else if (breaks_ && !quoted_) {
+      std::replace_if(
+          word_.begin(), word_.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
       for (std::string& part : membill::split(word_, ' ')) {
         if (!part.empty()) add_word(std::move(part));
       }
