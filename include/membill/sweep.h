@@ -51,9 +51,9 @@ void run_sweep(const Sweep& sweep, const std::function<bool(std::span<const Swee
 enum class ParetoKey : std::uint8_t { memory, gpus, tokens, batch, seq, rank };
 
 struct SweepFilter {
-  bool fit = false;                // only cases that survive on the card
-  std::size_t top = 0;             // the cases with most tokens a step, least memory first among equals; 0: all
-  std::vector<ParetoKey> pareto;   // only cases that no other beats in one key without losing in another; empty: all
+  bool fit = false;               // only cases that survive on the card
+  std::size_t top = 0;            // the cases with most tokens a step, least memory first among equals; 0: all
+  std::vector<ParetoKey> pareto;  // only cases that no other beats in one key without losing in another; empty: all
   [[nodiscard]] bool needs_all() const { return top > 0 || !pareto.empty(); }
 };
 

@@ -4,8 +4,8 @@
 #include <optional>
 
 #include "base/text.h"
-#include "membill/units.h"
 #include "membill/problem.h"
+#include "membill/units.h"
 
 namespace membill {
 namespace {

@@ -90,18 +90,16 @@ std::vector<OptionSpec> input_options() {
   return all;
 }
 
-Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
-  Inputs inputs;
-  Problems problems;
-  io::JobFile& job = inputs.job;
-  collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
-  if (job_path != nullptr || !arguments.command.empty())
-    collect(problems, [&] { job = read_job(arguments, model, job_path, inputs.dirs, problems); });
+namespace {
+
+// Fills `inputs` from its job and the command line. Without a job that could be read, a model that only it would name is no problem.
+void fill(Inputs& inputs, const Arguments& arguments, const std::string* model, bool job_is_readable, Check check,
+          Problems& problems) {
+  const io::JobFile& job = inputs.job;
   read_plan(job.plan, job.file, inputs.job_plan, problems);
   inputs.plan = inputs.job_plan;
   apply_plan_options(arguments, inputs.plan, problems);
   collect(problems, [&] { inputs.hardware = read_machine(arguments, job, inputs.plan, inputs.dirs, problems); });
-  const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }
@@ -114,6 +112,26 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
     problems.throw_if_any();
   }
   inputs.notes = input_notes(arguments, job, inputs);
+}
+
+}  // namespace
+
+Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
+  Inputs inputs;
+  Problems problems;
+  collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
+  const bool has_job = job_path != nullptr || !arguments.command.empty();
+  if (has_job) collect(problems, [&] { inputs.job = read_job(arguments, model, job_path, inputs.dirs, problems); });
+  fill(inputs, arguments, model, !has_job || !inputs.job.file.empty(), check, problems);
+  return inputs;
+}
+
+Inputs inputs_of(const Arguments& arguments, const std::string* model, io::JobFile job, Check check) {
+  Inputs inputs;
+  Problems problems;
+  collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
+  inputs.job = std::move(job);
+  fill(inputs, arguments, model, true, check, problems);
   return inputs;
 }
 

@@ -21,7 +21,8 @@ namespace membill::cli {
 namespace {
 
 constexpr std::array<std::string_view, 3> kFormats{"csv", "tsv", "jsonl"};  // in the order of RowFormat
-constexpr std::array<std::string_view, 6> kParetoKeys{"memory", "gpus", "tokens", "batch", "seq", "rank"};  // of ParetoKey
+constexpr std::array<std::string_view, 6> kParetoKeys{"memory", "gpus", "tokens",
+                                                      "batch",  "seq",  "rank"};  // of ParetoKey
 constexpr std::size_t kMostThreads = 256;
 
 std::vector<ArgumentSpec> arguments() {
@@ -35,8 +36,12 @@ std::vector<OptionSpec> options() {
            {"--replay", Takes::nothing, "", "replay the allocator too: reserved, and the verdict", kGroup, {}},
            {"--fit", Takes::nothing, "", "only cases that fit or are tight; replays", kGroup, {}},
            {"--top", Takes::value, "N", "only the N cases with most tokens a step", kGroup, {}},
-           {"--pareto", Takes::value, "KEYS", "only cases that no other beats: memory, gpus, tokens, batch, seq, rank",
-            kGroup, {}},
+           {"--pareto",
+            Takes::value,
+            "KEYS",
+            "only cases that no other beats: memory, gpus, tokens, batch, seq, rank",
+            kGroup,
+            {}},
            {"--fields", Takes::value, "NAMES", "these columns, in this order", kGroup, {}},
            {"--part", Takes::value, "K/N", "every N-th case from the K-th on: 3/16", kGroup, {}},
            {"--out", Takes::value, "FILE", "write the rows there", kGroup, {}},
@@ -116,7 +121,8 @@ Wishes read_wishes(const Arguments& arguments, Problems& problems) {
   if (!wishes.resume) return wishes;
   if (!arguments.has("--out")) problems.add({kCommandLine, "--resume", "needs the file to go on with", "--out FILE"});
   if (wishes.filter.needs_all())
-    problems.add({kCommandLine, "--resume", "is of no use where the rows are told at the end", "without --top, --pareto"});
+    problems.add(
+        {kCommandLine, "--resume", "is of no use where the rows are told at the end", "without --top, --pareto"});
   return wishes;
 }
 
@@ -213,7 +219,8 @@ class SweepRun {
       });
     }
     if (again != last)
-      throw InputError(Problem{"", "--resume", "the last row there is none of this sweep's", "the same options, or another file"});
+      throw InputError(
+          Problem{"", "--resume", "the last row there is none of this sweep's", "the same options, or another file"});
     sweep_.first = *number + 1;
   }
 
@@ -247,7 +254,8 @@ ExitCode run_sweep_command(const Arguments& arguments, Output& output) {
   }
   problems.throw_if_any();
   const bool has_card = grid->base(0).hardware.usable().has_value();
-  if (wishes.filter.fit && !has_card) problems.add({kCommandLine, "--fit", "needs a card of known size", "--gpu NAME|SIZE"});
+  if (wishes.filter.fit && !has_card)
+    problems.add({kCommandLine, "--fit", "needs a card of known size", "--gpu NAME|SIZE"});
   const SweepRows rows(*grid, wishes.replay, wishes.format, wishes.fields, problems);
   if (wishes.resume && !rows.begins_with_case())
     problems.add({kCommandLine, "--fields", "must begin with case, which --resume goes by", "case,..."});

@@ -42,7 +42,8 @@ void SweepFile::keep_whole_lines(const std::string& header) {
   constexpr off_t kTail = 1 << 16;
   const off_t from = std::max<off_t>(0, status.st_size - kTail);
   std::string tail(static_cast<std::size_t>(status.st_size - from), '\0');
-  if (::pread(descriptor_, tail.data(), tail.size(), from) != static_cast<ssize_t>(tail.size())) refuse("cannot be read");
+  if (::pread(descriptor_, tail.data(), tail.size(), from) != static_cast<ssize_t>(tail.size()))
+    refuse("cannot be read");
   const std::size_t newline = tail.rfind('\n');
   const std::size_t whole = newline == std::string::npos ? 0 : newline + 1;
   if (whole == 0 && from > 0) refuse("is not a sweep's");
@@ -52,7 +53,8 @@ void SweepFile::keep_whole_lines(const std::string& header) {
   if (::ftruncate(descriptor_, from + static_cast<off_t>(whole)) != 0) refuse("cannot be written");
   if (whole == 0 || from + static_cast<off_t>(whole) == static_cast<off_t>(header.size())) return;
   const std::size_t before = whole < 2 ? std::string::npos : tail.rfind('\n', whole - 2);
-  last_row_ = tail.substr(before == std::string::npos ? 0 : before + 1, whole - (before == std::string::npos ? 0 : before + 1));
+  last_row_ =
+      tail.substr(before == std::string::npos ? 0 : before + 1, whole - (before == std::string::npos ? 0 : before + 1));
 }
 
 void SweepFile::write(std::string_view rows) {

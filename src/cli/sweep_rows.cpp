@@ -30,11 +30,13 @@ std::string json_text(std::string_view text) {
 std::vector<SweepRows::Column> SweepRows::all_columns(const SweepGrid& grid, bool replay) {
   std::vector<Column> columns{{"case", Kind::number, 0}};
   for (std::size_t i = 0; i < grid.axes().size(); ++i) columns.push_back({grid.axes()[i].column, Kind::axis, i});
-  const std::vector<Column> folded{{"batch", Kind::batch},         {"seq", Kind::seq},
-                                   {"tokens", Kind::tokens},       {"requested", Kind::requested},
-                                   {"at_least", Kind::at_least},   {"peak_moment", Kind::peak_moment}};
-  const std::vector<Column> replayed{{"allocated", Kind::allocated}, {"reserved", Kind::reserved},
-                                     {"device", Kind::device},       {"headroom", Kind::headroom},
+  const std::vector<Column> folded{{"batch", Kind::batch},       {"seq", Kind::seq},
+                                   {"tokens", Kind::tokens},     {"requested", Kind::requested},
+                                   {"at_least", Kind::at_least}, {"peak_moment", Kind::peak_moment}};
+  const std::vector<Column> replayed{{"allocated", Kind::allocated},
+                                     {"reserved", Kind::reserved},
+                                     {"device", Kind::device},
+                                     {"headroom", Kind::headroom},
                                      {"verdict", Kind::verdict}};
   columns.insert(columns.end(), folded.begin(), folded.end());
   if (replay) columns.insert(columns.end(), replayed.begin(), replayed.end());
@@ -98,9 +100,7 @@ void SweepRows::append_none(std::string& out) const {
 }
 
 void SweepRows::append_cell(const Column& column, const SweepCase& one, std::string& out) const {
-  const auto count = [&](std::optional<std::int64_t> value) {
-    value ? append_count(*value, out) : append_none(out);
-  };
+  const auto count = [&](std::optional<std::int64_t> value) { value ? append_count(*value, out) : append_none(out); };
   switch (column.kind) {
     case Kind::number: return append_count(static_cast<std::int64_t>(one.number), out);
     case Kind::batch: return append_count(one.batch, out);

@@ -26,7 +26,20 @@ class SweepRows {
 
  private:
   enum class Kind : std::uint8_t {
-    number, axis, batch, seq, tokens, requested, at_least, peak_moment, allocated, reserved, device, headroom, verdict, problem
+    number,
+    axis,
+    batch,
+    seq,
+    tokens,
+    requested,
+    at_least,
+    peak_moment,
+    allocated,
+    reserved,
+    device,
+    headroom,
+    verdict,
+    problem
   };
   struct Column {
     std::string name;

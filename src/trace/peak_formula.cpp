@@ -169,8 +169,7 @@ PeakFormula::Peak PeakFormula::evaluate(const SymbolTable& symbols) const {
   Peak peak;
   for (const Candidate& candidate : candidates_) {
     std::int64_t sum = 0;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      sum = checked_add(sum, checked_mul(candidate.sum[i], values[i]));
+    for (std::size_t i = 0; i < values.size(); ++i) sum = checked_add(sum, checked_mul(candidate.sum[i], values[i]));
     if (sum > peak.highest) peak = {sum, candidate.moment};
   }
   return peak;
