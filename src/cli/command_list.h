@@ -9,7 +9,13 @@ namespace membill::cli {
 [[nodiscard]] Command estimate_command();
 [[nodiscard]] Command check_command();
 [[nodiscard]] Command export_command();
+[[nodiscard]] Command explain_command();
+[[nodiscard]] Command plan_command();
+[[nodiscard]] Command solve_command();
 [[nodiscard]] Command sweep_command();
+[[nodiscard]] Command diff_command();
+[[nodiscard]] Command diagnose_command();
+[[nodiscard]] Command compare_command();
 [[nodiscard]] Command render_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();

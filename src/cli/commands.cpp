@@ -5,10 +5,11 @@
 namespace membill::cli {
 
 std::span<const Command> commands() {
-  static const std::vector<Command> kCommands{estimate_command(),   check_command(),      export_command(),
-                                              sweep_command(),      render_command(),     models_command(),
-                                              gpus_command(),       optimizers_command(), formats_command(),
-                                              completion_command(), man_command()};
+  static const std::vector<Command> kCommands{
+      estimate_command(),   check_command(),  explain_command(),  plan_command(),       solve_command(),
+      sweep_command(),      diff_command(),   diagnose_command(), compare_command(),    export_command(),
+      render_command(),     models_command(), gpus_command(),     optimizers_command(), formats_command(),
+      completion_command(), man_command()};
   return kCommands;
 }
 

@@ -1,6 +1,7 @@
 // membill estimate: the bill of a job, and with a card the verdict.
 #include "cli/command_list.h"
 #include "cli/estimate_job.h"
+#include "cli/estimate_jobs.h"
 #include "cli/inputs.h"
 #include "cli/output_format.h"
 
@@ -15,10 +16,13 @@ std::vector<OptionSpec> options() {
   std::vector<OptionSpec> all = input_options();
   for (std::vector<OptionSpec> more : {report_options(), bill_options()})
     all.insert(all.end(), more.begin(), more.end());
+  all.push_back(
+      {"--jobs", Takes::value, "FILE", "one job a line (JSONL), one report a line; - for standard input", "Job", {}});
   return all;
 }
 
 ExitCode run_estimate(const Arguments& arguments, Output& output) {
+  if (arguments.has("--jobs")) return estimate_jobs(arguments, output);
   return estimate_job(arguments, {arguments.positional(0), arguments.value("--job"), "table"}, output);
 }
 

@@ -119,6 +119,14 @@ bool names_are_read(const Problems& problems) {
   });
 }
 
+// What the job says of plan and machine, then the command line's options, which win.
+void read_plan_and_machine(const Arguments& arguments, JobInputs& inputs, Problems& problems) {
+  read_plan(inputs.job.plan, inputs.job.file, inputs.job_plan, problems);
+  inputs.plan = inputs.job_plan;
+  apply_plan_options(arguments, inputs.plan, problems);
+  collect(problems, [&] { inputs.hardware = read_machine(arguments, inputs.job, inputs.plan, inputs.dirs, problems); });
+}
+
 }  // namespace
 
 std::vector<std::string> job_formats() {
@@ -135,10 +143,7 @@ JobInputs read_job_inputs(const Arguments& arguments, const std::string* model, 
   if (job_path != nullptr || !arguments.command.empty()) {
     collect(problems, [&] { inputs.job = read_job(arguments, model, job_path, inputs.dirs, format_option, problems); });
   }
-  read_plan(inputs.job.plan, inputs.job.file, inputs.job_plan, problems);
-  inputs.plan = inputs.job_plan;
-  apply_plan_options(arguments, inputs.plan, problems);
-  collect(problems, [&] { inputs.hardware = read_machine(arguments, inputs.job, inputs.plan, inputs.dirs, problems); });
+  read_plan_and_machine(arguments, inputs, problems);
   return inputs;
 }
 
@@ -153,9 +158,12 @@ std::vector<OptionSpec> input_options() {
   return all;
 }
 
-Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
-  Problems problems;
-  JobInputs read = read_job_inputs(arguments, model, job_path, "--as", problems);
+namespace {
+
+// The rest of the inputs, once job, plan and machine are read. Without a job that could be read, a model that only it would name is no
+// problem.
+Inputs complete(JobInputs read, const Arguments& arguments, const std::string* model, bool job_is_readable, Check check,
+                Problems& problems) {
   Inputs inputs;
   inputs.plan = std::move(read.plan);
   inputs.job_plan = std::move(read.job_plan);
@@ -163,9 +171,6 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   inputs.dirs = std::move(read.dirs);
   inputs.job = std::move(read.job);
   const io::JobFile& job = inputs.job;
-  const bool has_job = job_path != nullptr || !arguments.command.empty();
-  const bool job_is_readable =
-      !has_job || (!job.file.empty() && (names_model(job) || !has_problem(problems, job.file)));
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }
@@ -186,6 +191,26 @@ Inputs read_inputs(const Arguments& arguments, const std::string* model, const s
   }
   inputs.notes = input_notes(arguments, job, inputs);
   return inputs;
+}
+
+}  // namespace
+
+Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
+  Problems problems;
+  JobInputs read = read_job_inputs(arguments, model, job_path, "--as", problems);
+  const bool has_job = job_path != nullptr || !arguments.command.empty();
+  const bool job_is_readable =
+      !has_job || (!read.job.file.empty() && (names_model(read.job) || !has_problem(problems, read.job.file)));
+  return complete(std::move(read), arguments, model, job_is_readable, check, problems);
+}
+
+Inputs inputs_of(const Arguments& arguments, const std::string* model, io::JobFile job, Check check) {
+  Problems problems;
+  JobInputs read;
+  collect(problems, [&] { read.dirs = data_dirs(arguments); });
+  read.job = std::move(job);
+  read_plan_and_machine(arguments, read, problems);
+  return complete(std::move(read), arguments, model, true, check, problems);
 }
 
 }  // namespace membill::cli

@@ -46,6 +46,10 @@ struct JobInputs {
 // The options of the model (generic sizes), the job file, the machine and the plan.
 [[nodiscard]] std::vector<OptionSpec> input_options();
 
+// The inputs of one job that is read already; the command line's options win.
+[[nodiscard]] Inputs inputs_of(const Arguments& arguments, const std::string* model, io::JobFile job,
+                               Check check = Check::together);
+
 // Reads all inputs: the job file first, if one is named; then what the command line says wins. `model` is the MODEL argument, `job_path` the
 // job file; either may be null. Throws InputError with every independent problem of all of them, the problems of the three together
 // included (unless `check` leaves those to the caller).

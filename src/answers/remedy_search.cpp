@@ -1,0 +1,170 @@
+#include <algorithm>
+#include <tuple>
+
+#include "membill/remedies.h"
+
+namespace membill {
+namespace {
+
+constexpr std::size_t kLongestExhaustive = 3;  // lists up to this length are all tried
+constexpr std::size_t kMostLists = 5;
+
+bool suffices(const RemedyTrial& trial) { return trial.answer == Answer::fits || trial.answer == Answer::tight; }
+
+bool is_better(const RemedyTrial& a, const RemedyTrial& b) {
+  const auto key = [](const RemedyTrial& trial) {
+    return std::tuple(!suffices(trial), trial.remedies.size(), trial.accuracy, trial.answer == Answer::tight,
+                      trial.extra_compute, trial.communication + trial.host_transfer, trial.device);
+  };
+  return key(a) < key(b);
+}
+
+class RemedySearch {
+ public:
+  RemedySearch(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+               const std::vector<GpuSpec>& cards)
+      : model_(model), plan_(plan), hardware_(hardware), cards_(cards) {
+    std::stable_sort(cards_.begin(), cards_.end(),
+                     [](const GpuSpec& a, const GpuSpec& b) { return a.usable < b.usable; });
+  }
+
+  RemedyPlan run() {
+    result_.now = estimate(model_, plan_, hardware_);
+    if (result_.now.at_least)
+      throw InputError(Problem{"", "model", "has activations that are unknown: nothing can be proven", ""});
+    if (result_.fits_now()) return std::move(result_);
+    for (const Remedy& remedy : remedies(model_, plan_, hardware_)) {
+      const std::optional<RemedyTrial> trial = attempt({remedy});
+      if (trial && trial->saved > 0) result_.single.push_back(*trial);
+    }
+    std::stable_sort(result_.single.begin(), result_.single.end(), is_better);
+    if (result_.single.empty() || !suffices(result_.single.front())) combine();
+    result_.card_now = smallest_card(plan_);
+    return std::move(result_);
+  }
+
+ private:
+  // The plan with the remedies; none when the job is refused so.
+  [[nodiscard]] std::optional<TrainingPlan> apply(const std::vector<Remedy>& list) const {
+    TrainingPlan plan = plan_;
+    Problems problems;
+    std::vector<PlanSetting> settings;
+    for (const Remedy& remedy : list) settings.insert(settings.end(), remedy.settings.begin(), remedy.settings.end());
+    read_plan_settings(settings, "", plan, problems);
+    if (!problems.empty() || !validate(model_, plan, hardware_).empty()) return std::nullopt;
+    return plan;
+  }
+
+  // The trial of a list; none when it is refused, or when its tensors alone are more than the card holds and `only_fitting` is asked.
+  [[nodiscard]] std::optional<RemedyTrial> attempt(const std::vector<Remedy>& list, bool only_fitting = false) const {
+    const std::optional<TrainingPlan> plan = apply(list);
+    if (!plan) return std::nullopt;
+    JobFamily family(model_, *plan, hardware_);
+    if (only_fitting && family.fold(plan->batch, plan->seq).requested > hardware_.usable()->count())
+      return std::nullopt;
+    const CaseFigures figures = family.replay(plan->batch, plan->seq);
+    if (figures.at_least) return std::nullopt;
+    RemedyTrial trial;
+    trial.remedies = list;
+    trial.device = figures.device.value_or(0);
+    trial.saved = *result_.now.totals.device.likely - trial.device;
+    trial.headroom = figures.headroom;
+    trial.answer = figures.answer;
+    for (const Remedy& remedy : list) {
+      trial.accuracy = std::max(trial.accuracy, remedy.accuracy);
+      trial.extra_compute += remedy.extra_compute;
+      trial.communication += remedy.communication;
+      trial.host_transfer += remedy.host_transfer;
+    }
+    return trial;
+  }
+
+  void combine() {
+    for (std::size_t length = 2; length <= kLongestExhaustive && result_.together.empty(); ++length) {
+      std::vector<Remedy> list;
+      extend(list, 0, length);
+    }
+    if (result_.together.empty()) everything();
+    std::stable_sort(result_.together.begin(), result_.together.end(), is_better);
+    if (result_.together.size() > kMostLists) result_.together.resize(kMostLists);
+  }
+
+  // Every list of `length` remedies, no two of a group.
+  void extend(std::vector<Remedy>& list, std::size_t from, std::size_t length) {
+    if (list.size() == length) {
+      const std::optional<RemedyTrial> trial = attempt(list, true);
+      if (trial && suffices(*trial)) result_.together.push_back(*trial);
+      return;
+    }
+    for (std::size_t i = from; i < result_.single.size(); ++i) {
+      const Remedy& next = result_.single[i].remedies.front();
+      if (std::any_of(list.begin(), list.end(), [&](const Remedy& other) { return other.group == next.group; }))
+        continue;
+      list.push_back(next);
+      extend(list, i + 1, length);
+      list.pop_back();
+    }
+  }
+
+  // The strongest of every group while it still saves something; then without what turns out not to be needed.
+  void everything() {
+    std::optional<RemedyTrial> best;
+    for (bool improved = true; improved;) {
+      improved = false;
+      const std::vector<Remedy> base = best ? best->remedies : std::vector<Remedy>();
+      for (const RemedyTrial& single : result_.single) {
+        const Remedy& next = single.remedies.front();
+        if (std::any_of(base.begin(), base.end(), [&](const Remedy& other) { return other.group == next.group; }))
+          continue;
+        std::vector<Remedy> list = base;
+        list.push_back(next);
+        const std::optional<RemedyTrial> trial = attempt(list);
+        if (!trial || (best && trial->device >= best->device)) continue;
+        best = trial;
+        improved = true;
+      }
+    }
+    if (!best) return;
+    if (!suffices(*best)) {
+      result_.smallest = best;
+      if (const auto plan = apply(best->remedies)) result_.card_then = smallest_card(*plan);
+      return;
+    }
+    for (std::size_t i = best->remedies.size(); i-- > 0;) {
+      std::vector<Remedy> list = best->remedies;
+      list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
+      const std::optional<RemedyTrial> trial = attempt(list, true);
+      if (trial && suffices(*trial)) best = trial;
+    }
+    result_.together.push_back(*best);
+  }
+
+  [[nodiscard]] std::optional<CardFound> smallest_card(const TrainingPlan& plan) const {
+    for (const GpuSpec& card : cards_) {
+      Hardware hardware = hardware_;
+      hardware.gpu = card;
+      if (!card.usable || !validate(model_, plan, hardware).empty()) continue;
+      JobFamily family(model_, plan, hardware);
+      if (family.fold(plan.batch, plan.seq).requested > card.usable->count()) continue;
+      const CaseFigures figures = family.replay(plan.batch, plan.seq);
+      if (figures.answer == Answer::fits)
+        return CardFound{card.short_name, card.usable->count(), figures.device.value_or(0)};
+    }
+    return std::nullopt;
+  }
+
+  const ModelSpec& model_;
+  const TrainingPlan& plan_;
+  const Hardware& hardware_;
+  std::vector<GpuSpec> cards_;
+  RemedyPlan result_;
+};
+
+}  // namespace
+
+RemedyPlan find_remedies(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                         const std::vector<GpuSpec>& cards) {
+  return RemedySearch(model, plan, hardware, cards).run();
+}
+
+}  // namespace membill

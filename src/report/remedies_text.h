@@ -1,0 +1,23 @@
+// The changes that make a job fit, for people.
+#ifndef MEMBILL_REPORT_REMEDIES_TEXT_H_
+#define MEMBILL_REPORT_REMEDIES_TEXT_H_
+
+#include <string>
+
+#include "membill/remedies.h"
+#include "report/messages.h"
+
+namespace membill::report {
+
+// "--checkpointing full --set sharding.offload=optimizer": the settings as options of membill.
+[[nodiscard]] std::string settings_text(const RemedyTrial& trial);
+// "the same results, 33.0 % more compute".
+[[nodiscard]] std::string price_text(const RemedyTrial& trial, Language language);
+// "checkpoint the layers + 8-bit Adam states".
+[[nodiscard]] std::string remedies_name(const RemedyTrial& trial, Language language);
+
+[[nodiscard]] std::string render_remedies(const RemedyPlan& plan, Language language);
+
+}  // namespace membill::report
+
+#endif  // MEMBILL_REPORT_REMEDIES_TEXT_H_
