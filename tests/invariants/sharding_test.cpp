@@ -34,12 +34,15 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all{
-      {"ddp", Engine::ddp, 0, "none"},          {"zero 0", Engine::deepspeed, 0, "none"},
-      {"zero 1", Engine::deepspeed, 1, "none"}, {"zero 2", Engine::deepspeed, 2, "none"},
-      {"zero 3", Engine::deepspeed, 3, "none"}, {"fsdp1", Engine::fsdp, 0, "full_shard"},
-      {"fsdp1 grad", Engine::fsdp, 0, "shard_grad_op"}, {"fsdp2", Engine::fsdp2, 0, "full_shard"},
-      {"fsdp2 grad", Engine::fsdp2, 0, "shard_grad_op"}};
+  static const std::vector<Case> all{{"ddp", Engine::ddp, 0, "none"},
+                                     {"zero 0", Engine::deepspeed, 0, "none"},
+                                     {"zero 1", Engine::deepspeed, 1, "none"},
+                                     {"zero 2", Engine::deepspeed, 2, "none"},
+                                     {"zero 3", Engine::deepspeed, 3, "none"},
+                                     {"fsdp1", Engine::fsdp, 0, "full_shard"},
+                                     {"fsdp1 grad", Engine::fsdp, 0, "shard_grad_op"},
+                                     {"fsdp2", Engine::fsdp2, 0, "full_shard"},
+                                     {"fsdp2 grad", Engine::fsdp2, 0, "shard_grad_op"}};
   return all;
 }
 

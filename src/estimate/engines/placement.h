@@ -1,8 +1,11 @@
 // Where an engine puts the parameters that modules see: tensors of their own, or placeholders for what it gathers or keeps flat.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
+#include "membill/hardware.h"
 #include "membill/training_plan.h"
 #include "program/recorder.h"
 
@@ -17,6 +20,8 @@ namespace membill {
 [[nodiscard]] std::optional<DType> named_reduce_dtype(const TrainingPlan& plan);
 // The type in which FSDP stores a parameter of type `dtype`: accelerate makes trained ones fp32 under mixed precision.
 [[nodiscard]] DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained);
+// Cards that share a parameter under FSDP: of a hybrid group, one node's unless the plan says otherwise; else all.
+[[nodiscard]] std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware);
 // Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
 [[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.
