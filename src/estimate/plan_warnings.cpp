@@ -1,5 +1,8 @@
 #include "estimate/plan_warnings.h"
 
+#include "estimate/engines/placement.h"
+#include "membill/catalog.h"
+
 namespace membill {
 namespace {
 
@@ -14,11 +17,28 @@ void warn_of_positions(const ModelSpec& model, const TrainingPlan& plan, std::ve
   }
 }
 
+// What stays whole on every rank although the engine shards.
+void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  const bool fsdp = (plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2) && shards_parameters(plan);
+  const bool four_bits = plan.weights == WeightFormat::nf4 || plan.weights == WeightFormat::fp4;
+  if (fsdp && four_bits && !shards_codes(plan))
+    warnings.push_back(
+        "4-bit weights stored as uint8 stay whole on every rank: sharding.quant_storage bf16 lets FSDP cut them");
+  if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&
+      weight_format(plan.weights).quantized)
+    warnings.push_back("ZeRO below stage 3 keeps the quantised weights whole on every rank");
+  if (fsdp && plan.accumulate > 1 && engine_flag(plan, "no_sync", plan.loop == Loop::trainer))
+    warnings.push_back(
+        "gradients of all parameters stay whole on every rank between the micro-batches of a step, as accelerate "
+        "accumulates without reducing (sharding.no_sync false: it reduces each time)");
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPlan& plan) {
   std::vector<std::string> warnings;
   warn_of_positions(model, plan, warnings);
+  warn_of_whole_tensors(plan, warnings);
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {
     warnings.push_back("precision amp-bf16 over fp16 weights mixes two 16-bit formats");
   }

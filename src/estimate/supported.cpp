@@ -78,8 +78,6 @@ std::string unbilled_fsdp(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   const bool second = plan.engine == Engine::fsdp2;
   if (s.fsdp == "none" || s.fsdp == "no_shard") return "FSDP's " + s.fsdp;
-  if (!second && s.fsdp == "hybrid_shard") return "FSDP1's hybrid_shard";
-  if (s.fsdp == "hybrid_shard" && !s.shard_group) return "hybrid_shard without shard_group";
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
   if (!second && is_given(plan, "forward_prefetch", "true")) return "forward_prefetch";
@@ -164,7 +162,7 @@ constexpr std::array kLimits{
             return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
           },
           "master-bf16, master-fp16"},
-    Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op; FSDP2's hybrid_shard"},
+    Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},

@@ -10,7 +10,7 @@ namespace membill {
 namespace {
 
 FlatPlan flat_plan(const TrainingPlan& plan, const Hardware& hardware) {
-  const std::int64_t ranks = plan.sharding.shard_group.value_or(hardware.count);
+  const std::int64_t ranks = sharding_ranks(plan, hardware);
   return {ranks, hardware.rank.value_or(0) % ranks, engine_flag(plan, "use_orig_params", true),
           plan.sharding.offload != "none"};
 }

@@ -10,7 +10,7 @@ namespace membill {
 namespace {
 
 ShardPlan shard_plan(const TrainingPlan& plan, const Hardware& hardware) {
-  const std::int64_t ranks = plan.sharding.shard_group.value_or(hardware.count);
+  const std::int64_t ranks = sharding_ranks(plan, hardware);
   return {ranks, hardware.rank.value_or(0) % ranks, plan.sharding.offload != "none"};
 }
 
@@ -91,7 +91,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   void after_backward() override {
     for (Fsdp2Unit* unit : {&tail_, &embedding_, &root_}) after_unit_backward(*unit);
     reduce_input_.drop();
-    reduced_output_.drop();
+    reduced_outputs_.clear();
   }
 
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
@@ -242,7 +242,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     reduce_input_ = r_.empty({whole, Size(1)}, type, "reduce-scatter input", reduce_item_);
     for (ShardedTensor* tensor : reduced) tensor->whole->gradient.drop();
     Tensor sharded = r_.empty({part, Size(1)}, type, "sharded gradient", gradient_item_);
-    if (plan_.sharding.fsdp == "hybrid_shard") reduced_output_ = sharded;
+    if (plan_.sharding.fsdp == "hybrid_shard" && type != stored) reduced_outputs_.push_back(sharded);
     if (type != stored) sharded = r_.empty({part, Size(1)}, stored, "sharded gradient", gradient_item_);
     if (shards_.on_host) return;
     for (ShardedTensor* tensor : reduced) {
@@ -262,7 +262,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   std::vector<Fsdp2Unit*> order_;  // but the root, in forward order
   Tensor kept_flat_;               // the last unit's all-gather output, freed by the next unit's copy-out
   Tensor reduce_input_;
-  Tensor reduced_output_;  // of hybrid groups, kept while the replicas' all-reduce may run
+  std::vector<Tensor> reduced_outputs_;  // of hybrid groups: each unit keeps its own until the backward is over
 };
 
 }  // namespace

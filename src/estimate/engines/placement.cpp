@@ -60,6 +60,11 @@ DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
   return upcast ? DType::fp32 : dtype;
 }
 
+std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware) {
+  if (plan.sharding.fsdp != "hybrid_shard") return hardware.count;
+  return plan.sharding.shard_group.value_or(hardware.count / hardware.nodes);
+}
+
 bool shards_codes(const TrainingPlan& plan) {
   return is_fsdp(plan) && shards_parameters(plan) && engine_word(plan, "quant_storage", "uint8") != "uint8";
 }

@@ -1,8 +1,11 @@
 // Where an engine puts the parameters that modules see: tensors of their own, or placeholders for what it gathers or keeps flat.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
 
+#include "membill/hardware.h"
 #include "membill/training_plan.h"
 #include "program/recorder.h"
 
@@ -19,6 +22,8 @@ namespace membill {
 [[nodiscard]] DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained);
 // Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
 [[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
+// Cards that share a parameter under FSDP: of a hybrid group, one node's unless the plan says otherwise; else all.
+[[nodiscard]] std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware);
 // Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
 [[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.

@@ -74,8 +74,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   void after_model() override { in_forward_ = false; }
   void before_backward() override { pass_silent(1); }
 
-  Tensor before(Tensor input, Parameter& weight, Parameter* bias) override {
-    const Zero3Coordinator::Group module = group(weight, bias);
+  Tensor before(Tensor input, Parameter& weight, Parameter*) override {
+    const Zero3Coordinator::Group module = group(weight);
     if (module.empty()) return input;
     announce(*module.front(), false);
     if (in_forward_) last_of_layer_[layer_] = module;
@@ -83,8 +83,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     return r_.with_backward_hook(input, [this, module] { leave_backward(module); });
   }
 
-  Tensor after(Tensor output, Parameter& weight, Parameter* bias) override {
-    const Zero3Coordinator::Group module = group(weight, bias);
+  Tensor after(Tensor output, Parameter& weight, Parameter*) override {
+    const Zero3Coordinator::Group module = group(weight);
     if (module.empty()) return output;
     if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
     if (module.front()->role == TensorRole::embedding) pass_silent(1);  // rotary embedding
@@ -228,7 +228,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   [[nodiscard]] static bool is_vector(const Parameter& parameter) { return parameter.value.width() == Size(1); }
 
-  Zero3Coordinator::Group group(Parameter& weight, Parameter*) {
+  Zero3Coordinator::Group group(const Parameter& weight) {
     const auto found = partitioned_.find(&weight);
     if (found == partitioned_.end()) return {};
     return {&found->second};

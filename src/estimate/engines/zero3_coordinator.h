@@ -45,9 +45,8 @@ class Zero3Coordinator {
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
-  // Forward and backward of a micro-batch are over; `keep` persistent parameters.
+  // Forward and backward of a micro-batch are over.
   void end_pass();
-  static void drop(Partitioned& parameter) { parameter.whole.drop(); }
 
  private:
   // One collective: its flat result lives until the last of its parameters has been waited for.
