@@ -11,7 +11,9 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(MEMBILL_CCACHE ccache)
   mark_as_advanced(MEMBILL_CCACHE)
   if(MEMBILL_CCACHE)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${MEMBILL_CCACHE}")
+    # Paths below the checkout count as relative, so that two checkouts share what is compiled.
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+                                    "${MEMBILL_CCACHE}")
   endif()
 endif()
 

@@ -10,7 +10,9 @@ Tensor Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) 
 }
 
 Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const {
-  return made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
+  if (f.hooks != nullptr) f.hooks->before_embedding();
+  Tensor embedded = made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
+  return f.hooks != nullptr ? f.hooks->after_embedding(std::move(embedded)) : embedded;
 }
 
 Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
@@ -32,6 +34,7 @@ Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const
 Tensor Architecture::loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
                           Tensor* outputs) const {
   Tensor logits = head(f, outer, hidden);
+  if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = causal_lm_loss(f, logits, labels);
   if (outputs != nullptr) *outputs = std::move(logits);
   return result;

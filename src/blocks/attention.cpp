@@ -3,8 +3,6 @@
 namespace membill {
 namespace {
 
-bool contiguous_heads(const Forward& f) { return f.plan.batch == 1; }
-
 // repeat_kv: expand and reshape, a copy unless every query head has its own.
 Tensor repeat_heads(Forward& f, const AttentionCall& call, const Tensor& x, const Size& width) {
   if (call.shape.heads == call.shape.kv_heads) return x;
@@ -14,14 +12,14 @@ Tensor repeat_heads(Forward& f, const AttentionCall& call, const Tensor& x, cons
 
 // What matmul's expand().reshape() does to a (b, heads, s, d) view of a (b, s, heads, d) tensor.
 Tensor batch_first(Forward& f, const Tensor& x, bool is_view) {
-  if (!is_view || contiguous_heads(f)) return x;
+  if (!is_view || f.one_row()) return x;
   return f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
 // The result of a matrix product over (b, heads): its gradient comes with heads last and is copied unless there is one row.
 Tensor heads_first_gradient(Forward& f, const Tensor& x) {
   Recorder& r = f.r;
-  if (contiguous_heads(f) || !r.needs_node({&x})) return x;
+  if (f.one_row() || !r.needs_node({&x})) return x;
   Tensor out = r.view(x, x.shape());
   r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
     return Gradients{rec.empty(shape, type, "gradient, heads first")};
@@ -48,8 +46,14 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.shape.logit_softcap)
     scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
+<<<<<<< HEAD
   scores = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
   if (!call.keeps_softmax) scores = r.cast(scores, call.native_softmax ? v.dtype() : q.dtype());
+=======
+  Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
+  if (call.native_softmax) scores.drop();
+  scores = r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
+>>>>>>> main
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);
@@ -138,7 +142,7 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
                                                                                                 Gradients&) {
         Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                          rec.empty(vs, type, "value gradient")};
-        const bool grouped = rec.symbols().evaluate(ks.rows) != rec.symbols().evaluate(qs.rows);
+        const bool grouped = !rec.symbols().equal(ks.rows, qs.rows);
         const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
         const Tensor all_values =
             grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
@@ -154,7 +158,7 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
 Tensor additive_mask(Forward& f, DType type) {
   const Size padded = f.r.symbols().ceil_div(f.dims.s, Size(16)) * Size(16);
   Tensor mask = f.r.empty({f.dims.N, f.dims.s}, type, "additive mask");
-  if (f.plan.seq % 16 != 0) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
+  if (!f.r.symbols().is_multiple(f.dims.s, 16)) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
   return mask;
 }
 
@@ -175,8 +179,7 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
 Tensor matmul_heads(Forward& f, const AttentionCall& call, const Tensor& x, bool is_view) {
   if (!call.bare || call.shape.heads == call.shape.kv_heads) return batch_first(f, x, is_view);
   const Shape all{f.dims.N * call.dims.a, x.width()};
-  return contiguous_heads(f) ? f.r.broadcast_view(x, all)
-                             : f.r.contiguous_copy(x, all, "key/value heads of all queries");
+  return f.one_row() ? f.r.broadcast_view(x, all) : f.r.contiguous_copy(x, all, "key/value heads of all queries");
 }
 
 // at::_safe_softmax: a softmax, and the rows that are masked throughout.

@@ -72,7 +72,7 @@ Tensor scores_on_alibi(Forward& f, const Tensor& alibi, const Tensor& queries, c
 }
 
 Tensor heads_first(Forward& f, const Tensor& x) {
-  return f.plan.batch == 1 ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
+  return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
 Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& residual,
@@ -124,8 +124,10 @@ LayerInputs BloomArchitecture::prepare(Forward& f, const Modules&, const Tensor&
   inputs.extra = r.empty({dims.a * f.dims.s, Size(1)}, DType::fp32, "alibi of one row");
   inputs.extra = r.empty({f.dims.N * dims.a, Size(1)}, DType::fp32, "alibi");
   inputs.extra = r.cast(inputs.extra, hidden.dtype());
+  // Bloom's layers know no other attention than eager, whatever the job asks for.
+  const Tensor allowed = r.empty({f.dims.N, f.dims.s}, DType::boolean, "causal mask, boolean");
+  inputs.mask = r.empty({f.dims.N, f.dims.s}, f.stream, "causal mask");
   r.set_grad_enabled(grad);
-  make_masks(f, inputs);
   return inputs;
 }
 

@@ -12,6 +12,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
     r.set_layer(static_cast<int>(i));
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
+    if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
       hidden = r.checkpoint(
           hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload},
@@ -30,7 +31,8 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
   return hidden;
 }
 
-// The decoder: everything that its forward holds in local variables is gone when it returns.
+}  // namespace
+
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
@@ -43,13 +45,12 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
     r.writer().leave();
   }
   r.set_items(f.items.head);
+  if (f.hooks != nullptr) hidden = f.hooks->before_head(std::move(hidden));
   hidden = architecture.finish(f, modules.outer, hidden);
   f.locals.clear();
   f.second_output.drop();
   return hidden;
 }
-
-}  // namespace
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
   return plan.mode == Checkpointing::full && (layer + 1) % plan.every == 0;

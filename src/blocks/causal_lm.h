@@ -26,6 +26,10 @@ struct ModelModules {
 // checkpointing of layers counts (torchtitan/distributed/activation_checkpoint.py).
 [[nodiscard]] bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer);
 
+// input_ids -> final hidden states, as the base model's forward. Everything that it holds in local variables is gone when it returns.
+[[nodiscard]] Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
+                                     const Tensor& ids);
+
 // input_ids -> loss, as <Type>ForCausalLM.forward with labels. `ids` is the caller's. The moment "loss" begins at the head.
 // When `outputs` is given, the logits stay there, as in a caller that keeps the model's outputs.
 [[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules,

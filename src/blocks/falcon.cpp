@@ -63,7 +63,7 @@ Heads split_heads(Forward& f, const LayerContext& layer, const Tensor& fused) {
 // x of (b, heads, s, d) as matmul takes it for every query head: a copy for more than one row of the batch.
 Tensor batch_of_heads(Forward& f, const LayerContext& layer, const Tensor& x) {
   const Shape shape{f.dims.N * layer.dims.a, layer.dims.d};
-  if (f.plan.batch > 1) return f.r.contiguous_copy(x, shape, "contiguous heads");
+  if (!f.one_row()) return f.r.contiguous_copy(x, shape, "contiguous heads");
   return f.r.broadcast_view(x, shape);
 }
 

@@ -1,5 +1,7 @@
 #include "blocks/forward.h"
 
+#include "blocks/generations.h"
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -44,9 +46,12 @@ KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
 
 Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPlan& plan) {
   Dims dims;
-  dims.b = symbols.define("b", "micro-batch", plan.batch);
+  const bool pairs = has_pairs(plan.stage);
+  dims.b = symbols.define("b", "micro-batch", plan.batch) * Size(pairs ? 2 : 1);
   dims.s = symbols.define("s", "sequence length", plan.seq);
-  dims.N = symbols.alias("N", "tokens of a micro-batch, b·s", dims.b * dims.s);
+  dims.N =
+      symbols.alias("N", pairs ? "tokens of a micro-batch, chosen and rejected, 2·b·s" : "tokens of a micro-batch, b·s",
+                    dims.b * dims.s);
   dims.h = symbols.define("h", "hidden size", model.hidden);
   dims.V = symbols.define("V", "vocabulary", model.vocab);
   dims.L = symbols.define("L", "layers", model.layers);
@@ -57,6 +62,25 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
     for (const LayerKind& kind : section.kinds) kinds.push_back(kind_dims(symbols, kind));
   }
   return dims;
+}
+
+void HiddenStates::convert(Recorder& r, const Tensor& last) {
+  TraceWriter& writer = r.writer();
+  std::vector<State> copies;
+  for (const State& entry : states_) {
+    writer.visit(entry.unit, true);
+    copies.push_back({entry.unit, r.empty(entry.state.shape(), DType::fp32, "hidden states in fp32")});
+  }
+  writer.visit(TraceWriter::kNoUnit, true);
+  { const Tensor copy = r.empty(last.shape(), DType::fp32, "final hidden states in fp32"); }
+  for (std::vector<State>* list : {&states_, &copies}) {
+    for (State& entry : *list) {
+      writer.visit(entry.unit, true);
+      entry.state.drop();
+    }
+    writer.visit(TraceWriter::kNoUnit, true);
+  }
+  states_.clear();
 }
 
 Module& Modules::add(std::string name) {

@@ -92,9 +92,30 @@ class ForwardHooks {
  public:
   virtual ~ForwardHooks() = default;
   virtual void before_model() = 0;
+  virtual void before_embedding() {}
+  // What the module returns, with the engine's node behind it.
+  virtual Tensor after_embedding(Tensor embedded) { return embedded; }
   virtual void before_layer(int unit, int layer) = 0;
   virtual void after_layer(int unit, int layer) = 0;
+  // The last layer's output on its way to the final norm; the logits.
+  virtual Tensor before_head(Tensor hidden) { return hidden; }
+  virtual Tensor after_head(Tensor logits) { return logits; }
   virtual void after_model() = 0;  // the model's forward with its loss is over
+};
+
+// output_hidden_states=True: what each layer of a model gets.
+class HiddenStates {
+ public:
+  void keep(Recorder& r, const Tensor& hidden) { states_.push_back({r.writer().unit(), hidden}); }
+  // Accelerate's fp32 copies of all, and of `last`; then everything is let go.
+  void convert(Recorder& r, const Tensor& last);
+
+ private:
+  struct State {
+    int unit;
+    Tensor state;
+  };
+  std::vector<State> states_;
 };
 
 struct Forward {
@@ -106,11 +127,16 @@ struct Forward {
   DType stream = DType::bf16;  // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   ForwardHooks* hooks = nullptr;
+  HiddenStates* hidden_states = nullptr;  // where the model keeps them for its outputs
+  bool adapters = true;                   // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
   std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns
   std::int64_t multiprocessors = 108;  // of the card: kernels that make partial results make one each
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
+
+  // Whether the batch has one row: heads of a transposed view then lie as a matrix product wants them.
+  [[nodiscard]] bool one_row() const { return r.symbols().equal(dims.b, Size(1)); }
 };
 
 // The keyword arguments that the model passes to every layer; checkpointed layers hold them until their backward.

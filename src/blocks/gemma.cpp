@@ -5,7 +5,9 @@
 
 namespace membill {
 Tensor GemmaArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
-  const Tensor embedded = apply_embedding(f, outer.at(embedding_name()), ids);
+  if (f.hooks != nullptr) f.hooks->before_embedding();
+  const Tensor table_rows = apply_embedding(f, outer.at(embedding_name()), ids);
+  const Tensor embedded = f.hooks != nullptr ? f.hooks->after_embedding(table_rows) : table_rows;
   const Tensor scale = f.r.empty({Size(1), Size(1)}, DType::fp32, "embedding scale");
   return made_to_need_gradient(f, f.r.mul(embedded, f.r.cast(scale, embedded.dtype()), "scaled embedding"));
 }

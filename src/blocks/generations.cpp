@@ -21,6 +21,10 @@ bool plan_is_before(const TrainingPlan& plan, const char* program, int major, in
 
 }  // namespace
 
+bool has_pairs(Stage stage) {
+  return stage == Stage::dpo || stage == Stage::orpo || stage == Stage::simpo || stage == Stage::reward;
+}
+
 bool is_before(const std::string& version, int major, int minor) {
   return release_of(version) < std::pair(major, minor);
 }
@@ -33,11 +37,19 @@ std::string assumed_releases(const TrainingPlan& plan) {
   if (plan.software.count("torch") == 0) text = "torch 2.15";
   if (plan.software.count("transformers") == 0 && !own_model_code)
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
+  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
+  if (!supervised && plan.stage != Stage::inference && plan.software.count("trl") == 0)
+    text += (text.empty() ? "" : ", ") + std::string("trl 1.16");
   return text;
 }
 
 Generations generations(const TrainingPlan& plan) {
   Generations result;
+  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
+  if (plan_is_before(plan, "trl", 1, 0))
+    result.trl = Generations::Trl::classic;
+  else if (plan.software.count("trl") != 0 || !supervised)
+    result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);

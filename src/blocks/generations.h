@@ -1,6 +1,7 @@
 // What earlier releases of the frameworks did differently, where it moves memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "membill/training_plan.h"
@@ -9,6 +10,10 @@ namespace membill {
 
 // A release that plan.software does not name is the one that block programs are written from: torch 2.15, transformers 5.24.
 struct Generations {
+  // How TRL's trainers get from hidden states to a loss: not at all (the model's own loss), over whole logits (before 1.0), or by
+  // the fused head. A plan says that TRL runs it by naming its release; preference stages are TRL's in any case.
+  enum class Trl : std::uint8_t { none, classic, fused };
+  Trl trl = Trl::none;
   // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
   // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
   bool logits_upcast_in_model = false;
@@ -24,6 +29,9 @@ struct Generations {
 
 // "torch 2.15, transformers 5.24": the releases that are assumed since the plan names none. Empty when it names them all.
 [[nodiscard]] std::string assumed_releases(const TrainingPlan& plan);
+
+// True for the stages that TRL's trainers run on two sequences a sample, chosen and rejected.
+[[nodiscard]] bool has_pairs(Stage stage);
 
 // True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor. Parts that are no numbers count as 0.
 [[nodiscard]] bool is_before(const std::string& version, int major, int minor);

@@ -7,7 +7,7 @@
 namespace membill {
 
 Tensor apply_linear(Forward& f, Module& module, Tensor x) {
-  if (module.adapter != nullptr) return apply_adapter(f, module, std::move(x));
+  if (module.adapter != nullptr && f.adapters) return apply_adapter(f, module, std::move(x));
   return apply_base(f, module, std::move(x));
 }
 
@@ -29,7 +29,7 @@ Tensor llama_rms_norm(Forward& f, Module& module, Tensor x) {
   Tensor hidden = r.cast(x, DType::fp32);
   Tensor variance = r.mean_of_rows(r.square(hidden));
   hidden = r.mul(hidden, r.rsqrt(r.add_scalar(variance)), "normalised");
-  return r.mul(module.weight.value, r.cast(std::move(hidden), type), "norm output");
+  return r.mul(module.weight.value, r.cast(hidden, type), "norm output");
 }
 
 RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type) {
@@ -37,7 +37,10 @@ RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type) {
   const Size& s = f.dims.s;
   const bool grad = r.grad_enabled();
   r.set_grad_enabled(false);
-  const Tensor positions = r.empty({s, Size(1)}, DType::fp32, "positions in fp32");
+  const Size half = r.symbols().ceil_div(rotary_dim, Size(2));
+  Tensor positions = r.empty({s, Size(1)}, DType::fp32, "positions in fp32");
+  const Tensor product = r.empty({s, half}, DType::fp32, "rotary angles");
+  positions.drop();
   const Tensor angles = r.empty({s, rotary_dim}, DType::fp32, "rotary angles, twice");
   const Tensor cos = r.mul_scalar(r.empty({s, rotary_dim}, DType::fp32, "cos"));
   const Tensor sin = r.mul_scalar(r.empty({s, rotary_dim}, DType::fp32, "sin"));

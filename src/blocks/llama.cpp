@@ -35,7 +35,7 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
   if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager) return true;
-  return kind.attention.sliding_window && f.plan.seq >= *kind.attention.sliding_window;
+  return kind.attention.sliding_window && f.r.symbols().at_least(f.dims.s, *kind.attention.sliding_window);
 }
 
 const Size& rotary_columns(const Forward& f) {

@@ -5,24 +5,6 @@
 namespace membill {
 namespace {
 
-// nll_loss_forward and its gradient, a zero-filled tensor as large as the log-probabilities.
-Tensor nll_loss(Forward& f, const Tensor& log_probabilities, const Tensor& targets) {
-  Recorder& r = f.r;
-  const bool node = r.needs_node({&log_probabilities});
-  Tensor kept = node ? r.saved(log_probabilities) : Tensor(), kept_targets = node ? r.saved(targets) : Tensor();
-  const Shape scalar{Size(1), Size(1)};
-  Tensor loss = r.empty(scalar, DType::fp32, "loss");
-  Tensor total_weight = r.empty(scalar, DType::fp32, "loss weight");
-  if (!node) return loss;
-  Tensor kept_weight = r.saved(total_weight);
-  r.record({&loss}, {r.edge(log_probabilities)},
-           [kept, kept_targets, kept_weight, shape = log_probabilities.shape(), type = log_probabilities.dtype()](
-               Recorder& rec, Gradients&) {
-             return Gradients{rec.empty(shape, type, "gradient of the log-probabilities")};
-           });
-  return loss;
-}
-
 // logits[..., :-1, :]: a view, whose gradient is a zero-filled tensor of the whole.
 Tensor without_last_position(Recorder& r, const Tensor& logits, const Shape& shape) {
   Tensor part = r.view(logits, shape);
@@ -38,11 +20,12 @@ Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
   const Tensor shifted_logits = shifted_in_model(f, logits);
   const Tensor shifted_labels = r.empty({shifted_logits.rows(), Size(1)}, labels.dtype(), "shifted labels");
   r.set_items(f.items.loss_probabilities);
-  return nll_loss(f, r.log_softmax(shifted_logits), shifted_labels);
+  return negative_log_likelihood(f, r.log_softmax(shifted_logits), shifted_labels);
 }
 
 }  // namespace
 
+<<<<<<< HEAD
 Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
   Recorder& r = f.r;
   r.set_items(f.items.loss_probabilities);
@@ -50,6 +33,23 @@ Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
   Tensor probabilities = r.log_softmax(logits);
   r.resume_autocast();
   return nll_loss(f, r.autocast_fp32(std::move(probabilities)), labels);
+=======
+Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets) {
+  Recorder& r = f.r;
+  const bool node = r.needs_node({&log_probabilities});
+  Tensor kept = node ? r.saved(log_probabilities) : Tensor(), kept_targets = node ? r.saved(targets) : Tensor();
+  const Shape scalar{Size(1), Size(1)};
+  Tensor loss = r.empty(scalar, DType::fp32, "loss");
+  Tensor total_weight = r.empty(scalar, DType::fp32, "loss weight");
+  if (!node) return loss;
+  Tensor kept_weight = r.saved(total_weight);
+  r.record({&loss}, {r.edge(log_probabilities)},
+           [kept, kept_targets, kept_weight, shape = log_probabilities.shape(), type = log_probabilities.dtype()](
+               Recorder& rec, Gradients&) {
+             return Gradients{rec.empty(shape, type, "gradient of the log-probabilities")};
+           });
+  return loss;
+>>>>>>> main
 }
 
 Tensor shifted_in_model(Forward& f, Tensor& logits) {
@@ -69,7 +69,7 @@ Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
   r.set_items(f.items.loss_probabilities);
   const Tensor padded = r.empty({f.dims.N + f.dims.b, Size(1)}, labels.dtype(), "padded labels");
   const Tensor shifted = r.empty({f.dims.N, Size(1)}, labels.dtype(), "shifted labels");
-  return nll_loss(f, r.log_softmax(flat), shifted);
+  return negative_log_likelihood(f, r.log_softmax(flat), shifted);
 }
 
 }  // namespace membill

@@ -89,44 +89,59 @@ void store_fp8(Recorder& r, const Shape& shape, const AddPart& add) {
   add(blocks(shape.rows) * blocks(shape.width), DType::fp32, "scales", r.writer().item("weights.quantization"));
 }
 
+// functional.py quantize_4bit, with what it makes for a moment: the codes, the values of the codes, and the scales.
+void store_4bit(Recorder& r, const Shape& shape, Quantizer& quantizer, const AddPart& add) {
+  const ItemId codes = r.writer().item("weights.base"), other = r.writer().item("weights.quantization");
+  const Shape blocks = flat(scales_of(r, shape)), values = flat(Size(16)), one = flat(Size(1));
+  const Tensor weight = r.empty(shape, quantizer.from, "weight before it is quantised", other);
+  Tensor scales;
+  if (quantizer.double_quant)
+    scales = r.empty(blocks, DType::fp32, "scales", other);
+  else
+    add(blocks.rows, DType::fp32, "scales", other);
+  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
+  add(values.rows, DType::fp32, "table of 16 values", other);
+  {
+    Tensor absolute = r.empty(values, DType::fp32, "absolute values of the table", other);
+    const Tensor largest = r.empty(one, DType::fp32, "largest value of the table", other);
+    absolute.drop();
+  }
+  if (!quantizer.double_quant) return;
+  add(one.rows, DType::fp32, "offset", other);
+  const Tensor shifted = r.empty(blocks, DType::fp32, "scales less their mean", other);
+  if (!quantizer.scale_values.defined())
+    quantizer.scale_values = r.empty(flat(Size(256)), DType::fp32, "table of 256 values", other);
+  add(r.symbols().ceil_div(blocks.rows, Size(kNestedBlock)), DType::fp32, "scales of scales", other);
+  add(blocks.rows, DType::uint8, "quantised scales", other);
+  add(Size(256), DType::fp32, "table of 256 values", other);
+}
+
+// nn/modules.py Int8Params._quantize.
+void store_8bit(Recorder& r, const Shape& shape, const AddPart& add) {
+  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
+  const Tensor weight = r.empty(shape, DType::fp16, "weight before it is quantised", scales);
+  add(shape.rows, DType::fp32, "row scales", scales);
+  add(shape.elements(), DType::int8, "int8 weight", codes);
+}
+
 }  // namespace
 
-std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, WeightFormat format, bool double_quant,
-                                                 const Shape& shape) {
+std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantizer, const Shape& shape) {
   auto weight = std::make_unique<QuantizedWeight>();
+  const WeightFormat format = quantizer.format;
   weight->format = format;
-  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
-  const Size elements = shape.elements(), blocks = scales_of(r, shape);
   const auto add = [&](const Size& count, DType type, const char* label, ItemId item) {
     weight->parts.push_back(r.empty(flat(count), type, label, item));
   };
-  if (format == WeightFormat::int8) {
-    add(elements, DType::int8, "int8 weight", codes);
-    add(shape.rows, DType::fp32, "row scales", scales);
-    return weight;
-  }
-  const bool of_bitsandbytes = format == WeightFormat::nf4 || format == WeightFormat::fp4;
+  if (format == WeightFormat::int8) store_8bit(r, shape, add);
   if (format == WeightFormat::gptq_int4 || format == WeightFormat::awq_int4)
     store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
   if (format == WeightFormat::hqq_int4) store_half_quadratic(r, shape, add);
   if (format == WeightFormat::fp8) store_fp8(r, shape, add);
-  if (!of_bitsandbytes) return weight;
-  weight->double_quant = double_quant;
-  add(r.symbols().ceil_div(elements, Size(2)), DType::uint8, "4-bit codes", codes);
-  add(Size(16), DType::fp32, "table of 16 values", scales);
-  if (!double_quant) {
-    add(blocks, DType::fp32, "scales", scales);
-    return weight;
-  }
-  add(blocks, DType::uint8, "quantised scales", scales);
-  add(r.symbols().ceil_div(blocks, Size(kNestedBlock)), DType::fp32, "scales of scales", scales);
-  add(Size(256), DType::fp32, "table of 256 values", scales);
-  add(Size(1), DType::fp32, "offset", scales);
+  if (format != WeightFormat::nf4 && format != WeightFormat::fp4) return weight;
+  weight->double_quant = quantizer.double_quant;
+  store_4bit(r, shape, quantizer, add);
   return weight;
-}
-
-Tensor shared_scale_table(Recorder& r) {
-  return r.empty(flat(Size(256)), DType::fp32, "table of 256 values", r.writer().item("weights.quantization"));
 }
 
 Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape) {

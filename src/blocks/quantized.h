@@ -5,12 +5,18 @@
 
 namespace membill {
 
-// Makes the storage of a weight of `elements` elements: codes, scales, tables. Allocates to the weights items.
-[[nodiscard]] std::unique_ptr<QuantizedWeight> store_quantized(Recorder& recorder, WeightFormat format,
-                                                               bool double_quant, const Shape& shape);
+// How the linears of a model are quantised while it is loaded.
+struct Quantizer {
+  WeightFormat format = WeightFormat::nf4;
+  bool double_quant = false;  // of nf4 and fp4: the scales are quantised, too
+  DType from = DType::bf16;   // type of the weights before
+  Tensor scale_values = {};   // what 8-bit scales stand for, made once for all weights (functional.py name2qmap)
+};
 
-// The table of the 8-bit scales' values that bitsandbytes keeps once for all weights (functional.py name2qmap).
-[[nodiscard]] Tensor shared_scale_table(Recorder& recorder);
+// Makes the storage of a weight of `shape` (codes, scales, tables) and, for the time, what making it needs: bitsandbytes copies the
+// weight to the device as it is. Allocates to the weights items.
+[[nodiscard]] std::unique_ptr<QuantizedWeight> store_quantized(Recorder& recorder, Quantizer& quantizer,
+                                                               const Shape& shape);
 
 // Linear4bit.forward, Linear8bitLt.forward.
 [[nodiscard]] Tensor quantized_linear(Forward& f, Module& module, Tensor x);

@@ -167,12 +167,12 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
 }
 
 std::span<const std::string_view> modelled_types() {
-  static const auto names = [] {
+  static const auto kNames = [] {
     std::array<std::string_view, kPrograms.size()> list;
     for (std::size_t i = 0; i < kPrograms.size(); ++i) list.at(i) = kPrograms.at(i).model_type;
     return list;
   }();
-  return names;
+  return kNames;
 }
 
 }  // namespace membill

@@ -23,8 +23,8 @@ bool names(const std::vector<std::string_view>& list, std::string_view kebab) {
 }  // namespace
 
 std::span<const OptimizerRow> optimizers() {
-  static const std::vector<OptimizerRow> rows = all_rows();
-  return rows;
+  static const std::vector<OptimizerRow> kRows = all_rows();
+  return kRows;
 }
 
 const OptimizerRow* find_optimizer(std::string_view name) {

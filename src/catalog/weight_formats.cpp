@@ -39,7 +39,7 @@ std::vector<WeightFormatRow> plain_rows() {
        .bits = 8,
        .quantized = true,
        .trainable = false,
-       .group = 128 * 128,
+       .group = 128L * 128,
        .scales = "an fp32 scale per block of 128 x 128",
        .whole = kNormsAndEnds,
        .use = "nothing: the kernel multiplies fp8",
@@ -150,8 +150,8 @@ std::vector<WeightFormatRow> all_rows() {
 }  // namespace
 
 std::span<const WeightFormatRow> weight_formats() {
-  static const std::vector<WeightFormatRow> rows = all_rows();
-  return rows;
+  static const std::vector<WeightFormatRow> kRows = all_rows();
+  return kRows;
 }
 
 const WeightFormatRow& weight_format(WeightFormat format) {

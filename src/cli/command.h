@@ -2,6 +2,7 @@
 #ifndef MEMBILL_CLI_COMMAND_H_
 #define MEMBILL_CLI_COMMAND_H_
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -49,6 +50,10 @@ class Arguments {
   void add(const std::string& option, std::string value) { values_[option].push_back(std::move(value)); }
 
   [[nodiscard]] bool has(std::string_view option) const { return values_.find(option) != values_.end(); }
+  // Puts `values` in the place of what was given.
+  void replace(const std::string& option, std::vector<std::string> values) { values_[option] = std::move(values); }
+  void remove(const std::string& option) { values_.erase(option); }
+
   // Whether a switch was given.
   [[nodiscard]] bool is_on(std::string_view option) const;
   // The value of an option, nullptr when it was not given.
@@ -66,6 +71,10 @@ class Arguments {
 struct Output {
   std::string out;                 // for stdout
   std::vector<std::string> notes;  // for stderr, without the program's name: warnings of the input
+  // Writes rows to stdout while the command runs, before `out`; false: nobody reads them any more. For commands whose input is
+  // known to be good by then.
+  std::function<bool(std::string_view)> stream;
+  bool only_problems = false;  // the command line is refused already: what takes long may be left out
 };
 
 struct Command {

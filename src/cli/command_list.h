@@ -8,6 +8,8 @@ namespace membill::cli {
 
 [[nodiscard]] Command estimate_command();
 [[nodiscard]] Command check_command();
+[[nodiscard]] Command export_command();
+[[nodiscard]] Command sweep_command();
 [[nodiscard]] Command render_command();
 [[nodiscard]] Command models_command();
 [[nodiscard]] Command gpus_command();

@@ -1,13 +1,14 @@
-#include <array>
+#include <vector>
 
 #include "cli/command_list.h"
 
 namespace membill::cli {
 
 std::span<const Command> commands() {
-  static const std::array<Command, 9> kCommands{estimate_command(), check_command(),      render_command(),
-                                                models_command(),   gpus_command(),       optimizers_command(),
-                                                formats_command(),  completion_command(), man_command()};
+  static const std::vector<Command> kCommands{estimate_command(),   check_command(),      export_command(),
+                                              sweep_command(),      render_command(),     models_command(),
+                                              gpus_command(),       optimizers_command(), formats_command(),
+                                              completion_command(), man_command()};
   return kCommands;
 }
 

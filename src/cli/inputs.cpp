@@ -1,12 +1,15 @@
 #include "cli/inputs.h"
 
+#include <algorithm>
 #include <iterator>
 
+#include "catalog/adapters.h"
 #include "cli/data_option.h"
 #include "cli/input_notes.h"
 #include "cli/machine.h"
 #include "cli/model_options.h"
 #include "cli/plan_options.h"
+#include "estimate/checks.h"
 #include "io/importers/importer.h"
 #include "io/job_file.h"
 #include "membill/catalog.h"
@@ -44,19 +47,12 @@ void collect(Problems& problems, const Read& read) {
   }
 }
 
-std::vector<std::string> format_names() {
-  std::vector<std::string> names;
-  for (const io::Importer& importer : io::importers()) names.emplace_back(importer.name);
-  names.insert(names.end(), {"script", "membill"});
-  return names;
-}
-
 io::JobFile read_job(const Arguments& arguments, const std::string* model, const std::string* job_path,
-                     const io::DataDirs& dirs, Problems& problems) {
+                     const io::DataDirs& dirs, const char* format_option, Problems& problems) {
   io::ImportContext context;
   context.dirs = dirs;
   if (model != nullptr) context.model = *model;
-  if (const std::string* format = arguments.value("--as")) context.format = *format;
+  if (const std::string* format = arguments.value(format_option)) context.format = *format;
   std::string why;
   std::int64_t gpus = 0;
   const std::string* count = arguments.value("--gpus");  // a wrong one is read_machine's to refuse
@@ -77,40 +73,94 @@ void add_remarks(const io::JobFile& job, Inputs& inputs) {
   if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
 }
 
+bool trains_low_rank(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
+
+// PEFT passes over targets that no module has as long as another one matches: jobs of frameworks that name some run. What membill's own
+// flags and job files name may only be a slip, which validate() refuses.
+void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
+  if (job.format.empty() || arguments.has("--targets") || !trains_low_rank(inputs.plan)) return;
+  AdapterPlan& adapter = inputs.plan.adapter;
+  const AdapterMatch match = match_adapter_targets(inputs.model, adapter, inputs.plan.method == Method::dora);
+  if (match.modules.empty() || !match.failure.empty()) return;
+  for (const UnmatchedTarget& unmatched : match.unmatched) {
+    const std::string near = unmatched.nearest.empty() ? "" : ", nearest: " + unmatched.nearest;
+    inputs.model.warnings.push_back(job.file + ": PEFT passes over the target " + quoted(unmatched.target) +
+                                    ", which no module of the model has" + near);
+    adapter.targets.erase(std::remove(adapter.targets.begin(), adapter.targets.end(), unmatched.target),
+                          adapter.targets.end());
+  }
+}
+
+// Whether what the job trains was read without a problem, so that its names can be looked up.
+bool names_are_read(const Problems& problems) {
+  return std::none_of(problems.list().begin(), problems.list().end(), [](const Problem& problem) {
+    return problem.key.find("target") != std::string::npos || problem.key.find("method") != std::string::npos ||
+           problem.key.find("adapter") != std::string::npos;
+  });
+}
+
 }  // namespace
+
+std::vector<std::string> job_formats() {
+  std::vector<std::string> names;
+  for (const io::Importer& importer : io::importers()) names.emplace_back(importer.name);
+  names.insert(names.end(), {"script", "membill"});
+  return names;
+}
+
+JobInputs read_job_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path,
+                          const char* format_option, Problems& problems) {
+  JobInputs inputs;
+  collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
+  if (job_path != nullptr || !arguments.command.empty()) {
+    collect(problems, [&] { inputs.job = read_job(arguments, model, job_path, inputs.dirs, format_option, problems); });
+  }
+  read_plan(inputs.job.plan, inputs.job.file, inputs.job_plan, problems);
+  inputs.plan = inputs.job_plan;
+  apply_plan_options(arguments, inputs.plan, problems);
+  collect(problems, [&] { inputs.hardware = read_machine(arguments, inputs.job, inputs.plan, inputs.dirs, problems); });
+  return inputs;
+}
 
 std::vector<OptionSpec> input_options() {
   std::vector<OptionSpec> all{
       {"--job", Takes::value, "FILE", "a job file of any format, or a launch script; options beside it win", "Job", {}},
       {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job",
-       format_names()}};
+       job_formats()}};
   for (std::vector<OptionSpec> more : {machine_options(), model_options(), plan_options()}) {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   return all;
 }
 
-Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path) {
-  Inputs inputs;
+Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
   Problems problems;
-  io::DataDirs dirs;
-  io::JobFile job;
-  collect(problems, [&] { dirs = data_dirs(arguments); });
-  if (job_path != nullptr || !arguments.command.empty())
-    collect(problems, [&] { job = read_job(arguments, model, job_path, dirs, problems); });
-  read_plan(job.plan, job.file, inputs.plan, problems);
-  apply_plan_options(arguments, inputs.plan, problems);
-  collect(problems, [&] { inputs.hardware = read_machine(arguments, job, inputs.plan, dirs, problems); });
+  JobInputs read = read_job_inputs(arguments, model, job_path, "--as", problems);
+  Inputs inputs;
+  inputs.plan = std::move(read.plan);
+  inputs.job_plan = std::move(read.job_plan);
+  inputs.hardware = std::move(read.hardware);
+  inputs.dirs = std::move(read.dirs);
+  inputs.job = std::move(read.job);
+  const io::JobFile& job = inputs.job;
   const bool job_is_readable = (job_path == nullptr && arguments.command.empty()) || !job.file.empty();
   if (job_is_readable || model != nullptr) {
-    collect(problems, [&] { inputs.model = read_model(arguments, model, job, dirs, problems); });
+    collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
+  }
+  if (!problems.empty()) {
+    Problems names;
+    if (names_are_read(problems)) check_modules(inputs.model, inputs.plan, names);
+    for (const Problem& problem : names.list()) problems.add(placed(problem, arguments, job.file));
   }
   problems.throw_if_any();
   add_remarks(job, inputs);
-  for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
-    problems.add(placed(std::move(problem), arguments, job.file));
+  pass_over_targets(arguments, job, inputs);
+  if (check == Check::together) {
+    for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
+      problems.add(placed(std::move(problem), arguments, job.file));
+    }
+    problems.throw_if_any();
   }
-  problems.throw_if_any();
   inputs.notes = input_notes(arguments, job, inputs);
   return inputs;
 }

@@ -5,26 +5,52 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "io/job_file.h"
+#include "io/preset_files.h"
 #include "membill/hardware.h"
 #include "membill/model_spec.h"
 #include "membill/training_plan.h"
 
 namespace membill::cli {
 
+// Whether the three inputs are validated together.
+enum class Check : std::uint8_t { together, each_alone };
+
 struct Inputs {
   ModelSpec model;
   TrainingPlan plan;
   Hardware hardware;
   std::vector<std::string> notes;  // what --show-inputs prints: where each input came from
+  TrainingPlan job_plan;           // before the command line's options
+  io::JobFile job;                 // as read; empty without one
+  io::DataDirs dirs;
 };
+
+// The job before its model is looked up.
+struct JobInputs {
+  io::DataDirs dirs;
+  io::JobFile job;
+  TrainingPlan job_plan;  // before the command line's options
+  TrainingPlan plan;
+  Hardware hardware;
+};
+
+// Reads the job file at `job_path` (or the command after "--"), then what the command line says of plan and machine; `format_option`
+// is the option that says the job's format. What is wrong is added to `problems`.
+[[nodiscard]] JobInputs read_job_inputs(const Arguments& arguments, const std::string* model,
+                                        const std::string* job_path, const char* format_option, Problems& problems);
+
+// The names of all formats of job files.
+[[nodiscard]] std::vector<std::string> job_formats();
 
 // The options of the model (generic sizes), the job file, the machine and the plan.
 [[nodiscard]] std::vector<OptionSpec> input_options();
 
 // Reads all inputs: the job file first, if one is named; then what the command line says wins. `model` is the MODEL argument, `job_path` the
 // job file; either may be null. Throws InputError with every independent problem of all of them, the problems of the three together
-// included.
-[[nodiscard]] Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path);
+// included (unless `check` leaves those to the caller).
+[[nodiscard]] Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path,
+                                 Check check = Check::together);
 
 }  // namespace membill::cli
 

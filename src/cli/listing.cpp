@@ -72,13 +72,6 @@ std::string list_json(const Listing& listing) {
   return out.take() + "\n";
 }
 
-std::string csv_quoted(const std::string& text) {
-  if (text.find_first_of(",\"") == std::string::npos) return text;
-  std::string result = "\"";
-  for (const char c : text) result.append(c == '"' ? 2 : 1, c);
-  return result + "\"";
-}
-
 std::string delimited(const std::vector<const ListingRow*>& rows, bool tabs) {
   std::string out;
   const auto line = [&](const auto& text_of) {
@@ -147,6 +140,13 @@ std::string row_lines(const ListingRow& row) {
 }
 
 }  // namespace
+
+std::string csv_quoted(const std::string& text) {
+  if (text.find_first_of(",\"") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result.append(c == '"' ? 2 : 1, c);
+  return result + "\"";
+}
 
 std::vector<OptionSpec> listing_options() {
   return {{"--format",

@@ -57,6 +57,9 @@ struct Listing {
 // One row with all its cells; json: one object.
 [[nodiscard]] std::string render_row(const ListingRow& row, std::string_view format);
 
+// A cell of a CSV line: in quotes where a comma or a quote asks for them.
+[[nodiscard]] std::string csv_quoted(const std::string& text);
+
 // The problem of a name that the catalogue does not have, with the nearest of `names`.
 [[nodiscard]] Problem unknown_name(std::string_view noun, const std::string& typed,
                                    const std::vector<std::string_view>& names);

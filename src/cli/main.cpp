@@ -32,9 +32,14 @@ void write_messages(const std::vector<std::string>& messages) {
 int main(int argc, char** argv) {
   using membill::cli::ExitCode;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  membill::cli::Outcome outcome = membill::cli::run(words);
+  int error = 0;
+  const auto write_out = [&error](std::string_view text) {
+    if (error == 0) error = write_all(STDOUT_FILENO, text);
+    return error == 0;
+  };
+  membill::cli::Outcome outcome = membill::cli::run(words, write_out);
   // A reader that went away (EPIPE, where SIGPIPE is ignored) is no failure of ours.
-  const int error = write_all(STDOUT_FILENO, outcome.out);
+  write_out(outcome.out);
   if (error != 0 && error != EPIPE) {
     outcome.messages.push_back(std::string("standard output: cannot be written: ") + std::strerror(error));
     outcome.code = ExitCode::internal;

@@ -74,6 +74,7 @@ ModelSpec load(const std::string& name, const io::DataDirs& dirs, const char* ke
 
 std::vector<OptionSpec> model_options() {
   std::vector<OptionSpec> options;
+  options.reserve(kSizes.size());
   for (const SizeOption& size : kSizes) {
     options.push_back({size.name, Takes::value, "N", size.help, "Generic model, in place of MODEL", {}});
   }

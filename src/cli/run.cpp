@@ -54,6 +54,7 @@ std::size_t own_words(std::span<const std::string> words) {
   if (given >= specs.size() || !specs[given].required) {
     try {
       Output ignored;
+      ignored.only_problems = true;
       command.run(arguments, ignored);
     } catch (const InputError& error) {
       for (const Problem& problem : error.problems()) {
@@ -120,9 +121,16 @@ Outcome broken(const std::string& what) {
 
 }  // namespace
 
-Outcome run(std::span<const std::string> words) {
+Outcome run(std::span<const std::string> words, std::function<bool(std::string_view)> stream) {
   try {
     Output output;
+    output.stream = std::move(stream);
+    if (!output.stream) {
+      output.stream = [&output](std::string_view text) {
+        output.out += text;
+        return true;
+      };
+    }
     Outcome outcome;
     outcome.code = run_words(words, output);
     outcome.out = std::move(output.out);

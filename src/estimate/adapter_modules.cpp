@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "estimate/engines/placement.h"
+
 namespace membill {
 namespace {
 
@@ -26,6 +28,7 @@ class AdapterBuilder {
         adapt_unit(job_.model.units[next_unit]);
     }
     save_tied_head();
+    cast_adapters();
     job_.trainable_elements += match_.parameters(plan_.method == Method::dora);
   }
 
@@ -68,11 +71,12 @@ class AdapterBuilder {
     const bool transposed = module.kind == ModuleKind::conv1d;
     const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
     const Size r = matched.rank == plan_.adapter.rank ? rank_symbol() : Size(matched.rank);
-    train(module.adapter->down, {r, in}, unit);
-    train(module.adapter->up, {out, r}, unit);
+    const DType made = type_when_made(module);
+    train_adapter(module.adapter->down, {r, in}, unit, made);
+    train_adapter(module.adapter->up, {out, r}, unit, made);
     if (plan_.method != Method::dora) return;
     module.adapter->magnitude = std::make_unique<Parameter>();
-    train(*module.adapter->magnitude, {out, Size(1)}, unit);
+    train_adapter(*module.adapter->magnitude, {out, Size(1)}, unit, made);
   }
 
   [[nodiscard]] Size rank_symbol() const { return r_.symbols().define("r", "adapter rank", plan_.adapter.rank); }
@@ -110,8 +114,33 @@ class AdapterBuilder {
     job_.trainable_elements += r_.symbols().evaluate(shape.elements());
   }
 
-  void train(Parameter& parameter, const Shape& shape, int unit) {
-    train(parameter, shape, unit, adapter_dtype(plan_));
+  // tuners_utils.py _move_adapter_to_device_of_base_layer: adapters are made in the base layer's type, unless that is an integer.
+  [[nodiscard]] DType type_when_made(const Module& module) const {
+    if (plan_.adapter.dtype != AdapterDType::automatic || !has_own_memory(plan_, true)) return adapter_dtype(plan_);
+    if (module.quantized == nullptr) return module.weight.value.dtype();
+    const bool tells_its_type = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
+    return tells_its_type ? module.quantized->compute : DType::fp32;
+  }
+
+  void train_adapter(Parameter& parameter, const Shape& shape, int unit, DType dtype) {
+    train(parameter, shape, unit, dtype);
+    if (dtype != adapter_dtype(plan_)) made_in_16_bits_.push_back(&parameter);
+  }
+
+  // tuners_utils.py cast_adapter_dtype: 16-bit adapters become fp32 once all are there.
+  void cast_adapters() {
+    TraceWriter& writer = r_.writer();
+    for (Parameter* parameter : made_in_16_bits_) {
+      if (parameter->unit != writer.unit()) {
+        if (writer.unit() != TraceWriter::kNoUnit) writer.leave();
+        if (parameter->unit != TraceWriter::kNoUnit) writer.enter(parameter->unit, true);
+      }
+      const Shape shape = parameter->value.shape();
+      parameter->value = r_.empty(shape, adapter_dtype(plan_), "adapter", item_);
+      parameter->value.body().requires_grad = true;
+      parameter->value.body().leaf = parameter;
+    }
+    if (writer.unit() != TraceWriter::kNoUnit) writer.leave();
   }
 
   void train(Parameter& parameter, const Shape& shape, int unit, DType dtype) {
@@ -132,6 +161,7 @@ class AdapterBuilder {
   JobModules& job_;
   AdapterMatch match_;
   ItemId item_;
+  std::vector<Parameter*> made_in_16_bits_;
 };
 
 }  // namespace

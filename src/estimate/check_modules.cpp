@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "catalog/adapters.h"
 #include "estimate/checks.h"
 #include "membill/catalog.h"
 
@@ -71,6 +72,22 @@ void check_target(const std::vector<Module>& modules, const std::string& target,
                 nearest_module(modules, target, true)});
 }
 
+// What PEFT itself would refuse: no target matches, halves of a fused weight, DoRA on expert parameters.
+void check_targets(const ModelSpec& model, const std::vector<Module>& modules, const TrainingPlan& plan,
+                   Problems& problems) {
+  Problems found;
+  for (const std::string& target : plan.adapter.targets) check_target(modules, target, found);
+  if (plan.adapter.targets.empty() && default_lora_targets(model.model_type).empty()) {
+    found.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
+               "all-linear"});
+  }
+  if (found.empty()) {
+    const AdapterMatch match = match_adapter_targets(model, plan.adapter, plan.method == Method::dora);
+    if (!match.failure.empty()) found.add({"", "adapter.targets", match.failure, ""});
+  }
+  for (const Problem& problem : found.list()) problems.add(problem);
+}
+
 // Every part between dots of a module's name may be meant ("lm_head", "mlp").
 void check_names(const std::vector<Module>& modules, const std::vector<std::string>& names, const char* key,
                  Problems& problems) {
@@ -93,11 +110,7 @@ void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& p
     check_names(modules, plan.freeze.trainable_modules, "freeze.trainable_modules", problems);
   }
   if (!is_adapter_method(plan.method)) return;
-  for (const std::string& target : plan.adapter.targets) check_target(modules, target, problems);
-  if (plan.adapter.targets.empty() && default_lora_targets(model.model_type).empty()) {
-    problems.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
-                  "all-linear"});
-  }
+  check_targets(model, modules, plan, problems);
   std::vector<Module> savable = modules;
   if (model.tied_embeddings) savable.push_back({"lm_head", ModuleKind::linear});
   check_names(savable, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);

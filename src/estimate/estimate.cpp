@@ -4,27 +4,12 @@
 #include "estimate/bill.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
+#include "estimate/stage_run.h"
 #include "estimate/verdict.h"
 #include "membill/catalog.h"
 
 namespace membill {
 namespace {
-
-// A model of which only a total is known: one tensor of that many elements.
-ModelSpec with_sections(const ModelSpec& model) {
-  ModelSpec whole = model;
-  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
-  TensorSpec all;
-  all.name = "parameters.weight";
-  all.shape = {*whole.stated_parameters};
-  all.module = ModuleKind::linear;
-  Section section;
-  section.name = "parameters";
-  section.kinds.emplace_back();
-  section.kinds.back().tensors.push_back(std::move(all));
-  whole.sections.push_back(std::move(section));
-  return whole;
-}
 
 void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const Simulation& job) {
@@ -45,6 +30,8 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   if (const auto usable = hardware.usable()) report.hardware.usable_bytes = usable->count();
   if (hardware.host_ram) report.hardware.host_bytes = hardware.host_ram->count();
   report.assumptions = job.assumptions;
+  if (runs_preference_stage(plan) && !plan.completion)
+    report.assumptions.push_back("completion: every token of a sequence counts; completion says how many do");
   if (const std::string releases = assumed_releases(plan); !releases.empty())
     report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());

@@ -11,6 +11,7 @@ constexpr std::string_view kLoss = "transformers 5.24 loss/loss_utils.py ForCaus
 
 constexpr std::array kRows = {
     ItemRow{"weights.base", "base weights", "weights", kCensus},
+    ItemRow{"weights.reference", "reference model", "weights", "trl 1.16 trainer/dpo_trainer.py ref_model"},
     ItemRow{"weights.adapter", "adapter weights", "weights", "peft 0.21 tuners/lora/layer.py"},
     ItemRow{"weights.master", "fp32 master weights", "weights", "Rajbhandari et al. 2020 (ZeRO), section 3.1"},
     ItemRow{"weights.quantization", "scales and tables of quantised weights", "weights",
@@ -47,6 +48,10 @@ constexpr std::array kRows = {
             "torch 2.15 _fully_shard/_fsdp_collectives.py foreach_reduce"},
     ItemRow{"buffers.reducer", "gradient buckets of DistributedDataParallel", "buffers",
             "torch 2.15 torch/csrc/distributed/c10d/reducer.cpp"},
+    ItemRow{"buffers.reduce_bucket", "DeepSpeed's reduce buckets", "buffers",
+            "deepspeed 0.19 runtime/zero/stage_1_and_2.py setup_buckets, allreduce_bucket"},
+    ItemRow{"buffers.offload", "copies on their way between host and card", "buffers",
+            "deepspeed 0.19 runtime/zero/stage_1_and_2.py"},
     ItemRow{"step.temporaries", "temporaries of clipping and the optimizer's step", "step", "torch 2.15 torch/optim"},
     ItemRow{"runtime.workspace", "cuBLAS workspace", "workspace", "torch 2.15 aten/src/ATen/cuda/CublasHandlePool.cpp"},
     ItemRow{"runtime.context", "CUDA context and loaded kernels", "runtime",

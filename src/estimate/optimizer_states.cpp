@@ -19,8 +19,8 @@ bool is_hidden_matrix(const TrainedParameter& trained) {
 }
 
 const std::vector<OptimizerState>& adam_states() {
-  static const std::vector<OptimizerState> states{{"m", "first moment"}, {"v", "second moment"}};
-  return states;
+  static const std::vector<OptimizerState> kStates{{"m", "first moment"}, {"v", "second moment"}};
+  return kStates;
 }
 
 bool is_blockwise(StateWidth width) {
@@ -85,7 +85,7 @@ void OptimizerStates::create_tables() {
 }
 
 void OptimizerStates::add(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained) {
-  if (row_.on_host) return add_on_host(item, elements, type, trained);
+  if (row_.on_host || trained.on_host) return add_on_host(item, elements, type, trained);
   kept_.push_back(r_.empty({elements, Size(1)}, type, "optimizer state", r_.writer().item(item)));
 }
 

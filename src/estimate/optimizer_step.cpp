@@ -27,18 +27,19 @@ OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::ve
       has_states_(trained.size(), false),
       in_backward_(plan.optimizer_in_backward || row_.gradients == GradientLife::one_tensor) {}
 
-void OptimizerRun::construct() {
+void OptimizerRun::construct(bool states) {
   for (TrainedParameter& trained : trained_)
     if (plan_.gradient_dtype) trained.parameter->gradient_dtype = plan_.gradient_dtype;
   if (regime(plan_.precision).master || row_.on_host) make_masters();
   for (const TrainedParameter& trained : trained_) types_.push_back(states_.own_type(trained));
-  if (row_.at_construction) create_states();
+  if (states || row_.at_construction) create_states();
   if (in_backward_) r_.set_after_accumulate([this](Parameter& parameter) { update_in_backward(parameter); });
 }
 
 void OptimizerRun::make_masters() {
   const ItemId item = r_.writer().item("weights.master");
   walk_parameters(r_.writer(), trained_, [&](TrainedParameter& trained, std::size_t) {
+    if (trained.on_host) return;  // the engine's own master
     if (row_.on_host) {
       trained.master_on_host = true;
       states_.add("weights.master", trained.elements, DType::fp32, trained);
@@ -74,11 +75,14 @@ void OptimizerRun::update_in_backward(Parameter& parameter) {
   const auto at = std::find_if(trained_.begin(), trained_.end(),
                                [&](const TrainedParameter& trained) { return trained.parameter == &parameter; });
   if (at == trained_.end()) return;
-  const auto index = static_cast<std::size_t>(at - trained_.begin());
-  if (!has_states_[index]) states_.create(*at);
+  step_one(static_cast<std::size_t>(at - trained_.begin()));
+  parameter.gradient.drop();
+}
+
+void OptimizerRun::step_one(std::size_t index) {
+  if (!has_states_[index]) states_.create(trained_[index]);
   has_states_[index] = true;
   OptimizerTemporaries(r_, trained_, types_).run_for(index, temporaries());
-  parameter.gradient.drop();
 }
 
 void OptimizerRun::drop_gradients() {

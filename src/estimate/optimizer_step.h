@@ -14,10 +14,12 @@ class OptimizerRun {
   // REQUIRES: plan.optimizer names a row of optimizers().
   OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained);
 
-  // The optimizer's constructor: fp32 masters, and states that exist before the first step.
-  void construct();
+  // The optimizer's constructor: fp32 masters, and states that exist before the first step; all of them with `states`.
+  void construct(bool states = false);
   // One step; the first creates the states. Nothing when updates run inside the backward.
   void step();
+  // The step of one trained parameter alone.
+  void step_one(std::size_t index);
   // zero_grad(set_to_none=True).
   void drop_gradients();
   // Gradient clipping by norm. Nothing when gradients are gone before it.

@@ -4,8 +4,10 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "estimate/adapter_modules.h"
+#include "estimate/engines/placement.h"
 #include "estimate/layer_units.h"
 #include "membill/catalog.h"
 
@@ -57,6 +59,8 @@ class DimensionNames {
   const KindDims& kind_;
 };
 
+bool is_4bit(WeightFormat format) { return format == WeightFormat::nf4 || format == WeightFormat::fp4; }
+
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -73,24 +77,31 @@ std::string local_name(const TensorSpec& spec) {
 
 class Builder {
  public:
-  Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
+  Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
+          std::string_view weights_item)
       : r_(recorder),
         model_(model),
         plan_(plan),
         dims_(dims),
         expand_(expand),
-        weights_(recorder.writer().item("weights.base")),
-        buffers_(recorder.writer().item("weights.buffers")) {}
+        weights_(recorder.writer().item(weights_item)),
+        buffers_(recorder.writer().item("weights.buffers")),
+        quantizer_{plan.weights, plan.double_quant, base_dtype(plan)} {}
 
   JobModules run() {
-    if (const bool four_bits = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
-        four_bits && plan_.double_quant)
-      job_.buffers.push_back(shared_scale_table(r_));
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
+    if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
+    if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
+    if (unquantized_dtype(plan_) != base_dtype(plan_)) prepare_for_kbit();
     return std::move(job_);
   }
 
  private:
+  struct Unquantized {
+    Parameter* parameter;
+    TensorRole role;
+  };
+
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
     if (section.layer_kinds.empty()) {
@@ -162,13 +173,40 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
+<<<<<<< HEAD
       fill(*parameter, names.shape(spec), spec.own_dtype.value_or(unquantized_dtype(plan_)), weights_, spec, unit,
            trained);
+=======
+      const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
+      fill(*parameter, names.shape(spec), made, weights_, spec, unit, trained);
+>>>>>>> main
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }
+  }
+
+  // A hand-written loop that quantises module by module makes a tied head's own matrix before it ties it.
+  void tie_head() {
+    if (model_.tied_embeddings && job_.model.outer.find("lm_head") == nullptr)
+      const Tensor matrix = r_.empty({dims_.V, dims_.h}, base_dtype(plan_), "head before it is tied", weights_);
+  }
+
+  // peft/utils/other.py prepare_model_for_kbit_training: 16-bit parameters to fp32, one after another; then the cache is emptied.
+  void prepare_for_kbit() {
+    for (const Unquantized& entry : unquantized_) convert(entry, unquantized_dtype(plan_));
+    for (const Unquantized& entry : unquantized_)
+      if (const DType last = unquantized_dtype(plan_, entry.role); last != unquantized_dtype(plan_))
+        convert(entry, last);
+    r_.writer().visit(TraceWriter::kNoUnit, true);
+    r_.writer().empty_cache();
+  }
+
+  void convert(const Unquantized& entry, DType type) {
+    Parameter& parameter = *entry.parameter;
+    r_.writer().visit(parameter.unit, true);
+    parameter.value = r_.empty(parameter.value.shape(), type, parameter.label, weights_);
   }
 
   // bitsandbytes replaces every torch.nn.Linear but the output head.
@@ -178,7 +216,7 @@ class Builder {
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
-    module.quantized = store_quantized(r_, plan_.weights, plan_.double_quant, shape);
+    module.quantized = store_quantized(r_, quantizer_, shape);
     auto body = std::make_shared<TensorBody>();
     body->shape = shape;
     body->dtype = DType::uint8;
@@ -196,6 +234,7 @@ class Builder {
     parameter.trainable = trained;
     parameter.in_by_out = spec.module == ModuleKind::conv1d && spec.shape.size() == 2;
     parameter.label = label(spec);
+    if (parameter.value.handle()->storage != nullptr) unquantized_.push_back({&parameter, spec.role});
     if (!trained) return;
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
@@ -223,6 +262,8 @@ class Builder {
   const Dims& dims_;
   bool expand_;
   ItemId weights_, buffers_;
+  Quantizer quantizer_;
+  std::vector<Unquantized> unquantized_;  // with memory of their own
   JobModules job_;
 };
 
@@ -240,10 +281,12 @@ DType adapter_dtype(const TrainingPlan& plan) {
   switch (plan.adapter.dtype) {
     case AdapterDType::bf16: return DType::bf16;
     case AdapterDType::fp16: return DType::fp16;
-    case AdapterDType::fp32:
-    case AdapterDType::automatic: return DType::fp32;
+    case AdapterDType::fp32: return DType::fp32;
+    case AdapterDType::automatic: break;
   }
-  return DType::fp32;
+  // trl 1.16 trainer/sft_trainer.py: adapters over a 4-bit base are cast to bf16.
+  const bool trl = is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::fused;
+  return trl ? DType::bf16 : DType::fp32;
 }
 
 // peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
@@ -252,36 +295,22 @@ bool is_cast_for_kbit(WeightFormat format) {
          format == WeightFormat::awq_int4;
 }
 
+DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {
+  // trl 0.24 models/utils.py peft_module_casting_to_bf16: embeddings and head of a 4-bit model go back to 16 bits.
+  const bool ends = role == TensorRole::embedding || role == TensorRole::position || role == TensorRole::head;
+  if (ends && is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::classic) return base_dtype(plan);
+  return unquantized_dtype(plan);
+}
+
 DType unquantized_dtype(const TrainingPlan& plan) {
   return is_cast_for_kbit(plan.weights) && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
-}
-
-bool shards_parameters(const TrainingPlan& plan) {
-  return plan.engine == Engine::fsdp2 && plan.sharding.fsdp != "none" && plan.sharding.fsdp != "no_shard";
-}
-
-std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
-  const auto found = plan.sharding.engine_keys.find("param_dtype");
-  if (!shards_parameters(plan) || found == plan.sharding.engine_keys.end()) return std::nullopt;
-  if (found->second == "bf16") return DType::bf16;
-  if (found->second == "fp16") return DType::fp16;
-  if (found->second == "fp32") return DType::fp32;
-  return std::nullopt;
-}
-
-Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
-                       ItemId item, bool trained) {
-  const bool in_flat_group =
-      trained && plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
-  if (!shards_parameters(plan) && !in_flat_group) return recorder.empty(shape, dtype, label, item);
-  return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
 }
 
 bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
 
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
-                         bool expand) {
-  JobModules job = Builder(recorder, model, plan, dims, expand).run();
+                         bool expand, std::string_view weights_item) {
+  JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
   if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
   return job;
 }

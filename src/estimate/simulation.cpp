@@ -5,26 +5,42 @@
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
 #include "estimate/runtime_lines.h"
+#include "estimate/stage_run.h"
 
 namespace membill {
 namespace {
 
 std::optional<DType> autocast_type(const TrainingPlan& plan) {
   const RegimeRow& row = regime(plan.precision);
-  if (!row.autocast || gathered_dtype(plan)) return std::nullopt;  // FSDP's mixed precision instead of autocast
+  // FSDP's mixed precision instead of autocast; the Trainer has both.
+  if (!row.autocast || (gathered_dtype(plan) && plan.loop != Loop::trainer)) return std::nullopt;
   return row.compute;
+}
+
+struct Kind {
+  bool expand = false;  // every layer is written out
+  bool shape = false;   // batch and seq will get other values
+};
+
+SymbolTable symbols_of(const Kind& kind) {
+  SymbolTable symbols;
+  if (!kind.shape) return symbols;
+  symbols.vary("b");
+  symbols.vary("s");
+  return symbols;
 }
 
 class JobRun {
  public:
-  JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand)
+  JobRun(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, const Kind& kind)
       : model_(model),
         plan_(plan),
         hardware_(hardware),
+        symbols_(symbols_of(kind)),
         dims_(define_dims(symbols_, model, plan)),
         r_(writer_, symbols_),
         items_(define_items(writer_)),
-        expand_(expand) {
+        expand_(kind.expand) {
     r_.set_mean_saves_input(generations_.mean_saves_input);
     if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
@@ -35,20 +51,25 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
+    stage_.emplace(r_, model_, plan_, dims_, expand_);
+    if (plan_.loop == Loop::plain) writer_.empty_cache();
     engine_ = make_engine(r_, model_, plan_, hardware_);
     if (engine_ != nullptr) {
       engine_->wrap(job);
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
-    optimizer.construct();
+    optimizer.construct(engine_ != nullptr && engine_->makes_states());
     step(job, optimizer);
     writer_.begin_billed_step();
     step(job, optimizer);
     for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
+    if (engine_ != nullptr)
+      for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trace = writer_.finish();
+    symbols_.stop_deciding();
     result.symbols = std::move(symbols_);
     result.trainable_parameters = job.trainable_elements;
     result.activations_known = program_ != nullptr;
@@ -58,19 +79,37 @@ class JobRun {
  private:
   void step(JobModules& job, OptimizerRun& optimizer) {
     if (plan_.loop == Loop::trainer) fetch_batches();
-    micro_batch(job);
-    if (plan_.accumulate > 1) {
-      writer_.begin_repeat(Size(plan_.accumulate - 1));
-      micro_batch(job);
-      writer_.end_repeat();
-    }
+    micro_batches(job);
     writer_.moment("clip");
     if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");
     if (engine_ != nullptr) engine_->before_step();
-    optimizer.step();
+    take_step(optimizer);
+    if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
     optimizer.drop_gradients();
+  }
+
+  void take_step(OptimizerRun& optimizer) {
+    const std::size_t parts = engine_ == nullptr ? 0 : engine_->sub_steps();
+    if (parts == 0) return optimizer.step();
+    for (std::size_t part = 0; part < parts; ++part) {
+      engine_->before_sub_step(part);
+      optimizer.step_one(part);
+      engine_->after_sub_step(part);
+    }
+  }
+
+  // The first and, where an engine acts at the end of the step, the last differ from those between.
+  void micro_batches(JobModules& job) {
+    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1;
+    micro_batch(job, plan_.accumulate == 1);
+    if (plan_.accumulate > apart) {
+      writer_.begin_repeat(Size(plan_.accumulate - apart));
+      micro_batch(job, apart == 1);
+      writer_.end_repeat();
+    }
+    if (apart == 2) micro_batch(job, true);
   }
 
   [[nodiscard]] Tensor new_ids(const Size& count, const char* label) {
@@ -80,12 +119,14 @@ class JobRun {
   // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
   void fetch_batches() {
     const Size tokens = dims_.N * Size(plan_.accumulate);
-    Tensor ids = new_ids(tokens, "token ids of the step"), labels = new_ids(tokens, "labels of the step");
-    step_ids_ = std::move(ids);
-    step_labels_ = std::move(labels);
+    std::vector<Tensor> batch{new_ids(tokens, "token ids of the step")};
+    for (int i = 0; i < stage_->further_batch_tensors(); ++i)
+      batch.push_back(new_ids(tokens, "labels and masks of the step"));
+    step_batch_ = std::move(batch);
   }
 
-  void micro_batch(JobModules& job) {
+  void micro_batch(JobModules& job, bool last) {
+    if (engine_ != nullptr) engine_->begin_micro_batch(last);
     r_.set_items(items_.embedding);
     Parameter input_leaf;
     Forward forward{r_,
@@ -93,7 +134,7 @@ class JobRun {
                     plan_,
                     dims_,
                     items_,
-                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_)),
+                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_, TensorRole::embedding)),
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
@@ -101,13 +142,13 @@ class JobRun {
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =
-        plan_.loop == Loop::trainer ? r_.view(step_ids_, {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
+        plan_.loop == Loop::trainer ? r_.view(step_batch_.front(), {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);
     Tensor outputs, loss;
     if (autocast) r_.begin_autocast(*autocast);
-    loss = causal_lm_forward(forward, *program_, job.model, ids, plan_.keep_outputs ? &outputs : nullptr);
+    loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
     if (plan_.accumulate == 1)
       kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
@@ -145,15 +186,12 @@ class JobRun {
     for (TrainedParameter& trained : job.trained) {
       Parameter& parameter = *trained.parameter;
       if (parameter.gradient.defined()) continue;
-      if (parameter.unit != writer_.unit()) {
-        if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
-        if (parameter.unit != TraceWriter::kNoUnit) writer_.enter(parameter.unit, true);
-      }
+      writer_.visit(parameter.unit, true);
       const bool converted = parameter.gradient_dtype && *parameter.gradient_dtype != parameter.value.dtype();
       r_.accumulate(parameter, r_.empty(parameter.value.shape(), parameter.value.dtype(), "gradient",
                                         converted ? items_.block.backward : items_.gradients));
     }
-    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
+    writer_.visit(TraceWriter::kNoUnit, true);
   }
 
   const ModelSpec& model_;
@@ -166,23 +204,52 @@ class JobRun {
   Recorder r_;
   Items items_;
   bool expand_;
-  Tensor step_ids_, step_labels_, kept_outputs_;
+  std::optional<StageRun> stage_;
+  std::vector<Tensor> step_batch_;
+  Tensor kept_outputs_;
   std::vector<Tensor> workspaces_;
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;
 };
 
-}  // namespace
-
-Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
-  if (!expand && !needs_every_layer(plan)) {
+Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
+                         Kind kind) {
+  const ModelSpec model = staged_model(given_model, given_plan);
+  const TrainingPlan plan = staged_plan(given_plan);
+  if (!kind.expand && !needs_every_layer(plan)) {
     try {
-      return JobRun(model, plan, hardware, false).run();
+      return JobRun(model, plan, hardware, kind).run();
     } catch (const NotPeriodic&) {
       // A layer differs from the one before it: every layer is written out.
     }
   }
-  return JobRun(model, plan, hardware, true).run();
+  kind.expand = true;
+  return JobRun(model, plan, hardware, kind).run();
+}
+
+}  // namespace
+
+Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, bool expand) {
+  return simulate_kind(model, plan, hardware, {expand, false});
+}
+
+Simulation simulate_shape(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+  return simulate_kind(model, plan, hardware, {false, true});
+}
+
+ModelSpec with_sections(const ModelSpec& model) {
+  ModelSpec whole = model;
+  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
+  TensorSpec all;
+  all.name = "parameters.weight";
+  all.shape = {*whole.stated_parameters};
+  all.module = ModuleKind::linear;
+  Section section;
+  section.name = "parameters";
+  section.kinds.emplace_back();
+  section.kinds.back().tensors.push_back(std::move(all));
+  whole.sections.push_back(std::move(section));
+  return whole;
 }
 
 }  // namespace membill

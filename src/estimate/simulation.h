@@ -26,5 +26,10 @@ struct Simulation {
 // `expand`: simulate every layer instead of three of each run (the same trace, longer; tests compare the two).
 [[nodiscard]] Simulation simulate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                                   bool expand = false);
+// The same trace, whose symbols know for which other batches and lengths it is the same (SymbolTable::decisions()).
+[[nodiscard]] Simulation simulate_shape(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware);
+
+// A model of which only a total is known gets one tensor of that many elements; any other is returned as it is.
+[[nodiscard]] ModelSpec with_sections(const ModelSpec& model);
 
 }  // namespace membill

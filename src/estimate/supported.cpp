@@ -34,6 +34,15 @@ std::string unbilled_optimizer(const Plan& plan) {
   return unless(!one_block && shapes, row->name);
 }
 
+// A reference model or a score under an engine that shards has not been measured.
+std::string unbilled_stage(const Plan& plan) {
+  const std::string stage(word_of(kStageWords, plan.stage));
+  if (plan.stage == Stage::inference) return stage;
+  const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
+  if (supervised || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) return {};
+  return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
+}
+
 std::string unbilled_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
   if (c.mode == Checkpointing::selective) return "selective";
@@ -44,11 +53,7 @@ std::string unbilled_checkpointing(const Plan& plan) {
 }
 
 constexpr std::array kLimits{
-    Limit{"stage",
-          [](const Plan& p) {
-            return unless(is_one_of(p.stage, {Stage::sft, Stage::pretrain}), word_of(kStageWords, p.stage));
-          },
-          "sft, pretrain"},
+    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto"},
     Limit{"method",
           [](const Plan& p) {
             return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),

@@ -17,4 +17,11 @@ std::vector<Problem> validate(const ModelSpec& model, const TrainingPlan& plan, 
   return problems.list();
 }
 
+std::vector<Problem> validate_sizes(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+  Problems problems;
+  check_ranges(plan, problems);
+  check_degrees(model, plan, hardware, problems);
+  return problems.list();
+}
+
 }  // namespace membill

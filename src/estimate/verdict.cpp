@@ -52,7 +52,6 @@ class Judgement {
   }
 
   void with_replay(bool smallest_card) {
-    flat_ = expand(job_.trace, bill_.bytes);
     unlimited_ = run(std::nullopt);
     ReplayResult shown = unlimited_;
     if (capacity_) {
@@ -61,20 +60,21 @@ class Judgement {
       if (survives_) shown = on_card;
     }
     fill_totals(shown);
-    if (smallest_card) report_.verdict.smallest_card = smallest_capacity(flat_, job_.trace, bill_.bytes, settings_);
+    if (smallest_card) report_.verdict.smallest_card = smallest_capacity(job_.trace, bill_.bytes, settings_);
     decide();
   }
 
  private:
   [[nodiscard]] ReplayResult run(std::optional<std::int64_t> capacity) const {
-    return replay(flat_, job_.trace, bill_.bytes, settings_, capacity);
+    return replay(job_.trace, bill_.bytes, settings_, capacity);
   }
 
-  // On the named card beside a context of `taken` bytes. Where the job never asks for more than is left, nothing changes.
+  // On the named card beside a context of `taken` bytes. Where the job never takes more than is left, nothing
+  // changes; where its tensors alone are more, it cannot run.
   [[nodiscard]] ReplayResult run_beside(std::int64_t taken) const {
     const std::int64_t left = *capacity_ - taken;
     if (unlimited_.reserved <= left) return unlimited_;
-    if (left > 0) return run(left);
+    if (bill_.peak.highest <= left) return run(left);
     ReplayResult none;
     none.survives = false;
     return none;
@@ -136,7 +136,6 @@ class Judgement {
   AllocatorSettings settings_;
   Range beside_;
   std::optional<std::int64_t> capacity_;
-  FlatTrace flat_;
   ReplayResult unlimited_;
   bool survives_ = true;
 };

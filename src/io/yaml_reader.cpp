@@ -226,7 +226,7 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   Value tagged(int line, std::string_view tag, const std::string& text) {
-    const Value value = is_one_of(text, {"", "~", "null", "Null", "NULL"}) ? Value() : plain(line, text);
+    Value value = is_one_of(text, {"", "~", "null", "Null", "NULL"}) ? Value() : plain(line, text);
     const bool matches = (tag == "int" && value.is_int()) || (tag == "float" && value.is_number()) ||
                          (tag == "bool" && value.is_bool()) || (tag == "null" && value.is_null());
     if (!matches) fail(line, quoted(text) + " does not match its tag !!" + std::string(tag));

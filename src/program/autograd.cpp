@@ -37,6 +37,16 @@ void Recorder::record(std::initializer_list<Tensor*> outputs, std::vector<Edge> 
   }
 }
 
+Tensor Recorder::with_backward_hook(const Tensor& x, std::function<void()> work) {
+  if (!needs_node({&x})) return x;
+  Tensor result = detach(x);
+  record({&result}, {edge(x)}, [work = std::move(work)](Recorder&, Gradients& gradients) {
+    work();
+    return Gradients{std::move(gradients[0])};
+  });
+  return result;
+}
+
 Tensor Recorder::saved(const Tensor& x) {
   if (saving_ == Saving::keep) return x;
   if (saving_ == Saving::count) {
@@ -99,10 +109,7 @@ class BackwardRun {
     if (outer != TraceWriter::kNoUnit || (unit == writer_.unit() && layer == layer_)) return;
     const bool was_inside = writer_.unit() != TraceWriter::kNoUnit;
     if (was_inside && recorder_.after_layer_) recorder_.after_layer_(writer_.unit(), layer_);
-    if (unit != writer_.unit()) {
-      if (was_inside) writer_.leave();
-      if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
-    }
+    writer_.visit(unit, false);
     layer_ = layer;
     if (unit != TraceWriter::kNoUnit && recorder_.before_layer_) recorder_.before_layer_(unit, layer);
   }

@@ -3,9 +3,15 @@
 
 namespace membill {
 
+Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
+  if (parameter_use_ == nullptr) return run_linear(std::move(x), weight, bias);
+  x = parameter_use_->before(std::move(x), weight, bias);
+  return parameter_use_->after(run_linear(std::move(x), weight, bias), weight, bias);
+}
+
 // torch.nn.functional.linear: mm, whose weight gradient is made before the input's; or addmm with a bias, the other way round.
 // Autocast converts an operator's arguments from the last to the first, as GCC evaluates them.
-Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
+Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   const DType type = autocast_.value_or(weight.value.dtype());
   const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
   const Tensor matrix = working_copy(weight, type);
@@ -48,6 +54,12 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
 }
 
 Tensor Recorder::embedding(const Tensor& ids, Parameter& table) {
+  if (parameter_use_ == nullptr) return run_embedding(ids, table);
+  const Tensor in = parameter_use_->before(ids, table, nullptr);
+  return parameter_use_->after(run_embedding(in, table), table, nullptr);
+}
+
+Tensor Recorder::run_embedding(const Tensor& ids, Parameter& table) {
   const Shape& shape = table.value.shape();
   const bool node = needs_node({&table.value});
   Tensor kept = node ? saved(ids) : Tensor();

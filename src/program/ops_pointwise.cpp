@@ -16,12 +16,12 @@ DType promote(DType a, DType b) {
 }  // namespace
 
 const Shape& Recorder::broadcast(const Shape& a, const Shape& b) const {
-  return symbols_.evaluate(a.elements()) >= symbols_.evaluate(b.elements()) ? a : b;
+  return symbols_.at_least(a.elements(), b.elements()) ? a : b;
 }
 
 Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter) {
   const ItemId item = to_parameter ? writer_.item("gradients") : items_.forward;
-  if (symbols_.evaluate(gradient.shape().elements()) != symbols_.evaluate(shape.elements())) {
+  if (!symbols_.equal(gradient.shape().elements(), shape.elements())) {
     Tensor reduced = empty(shape, gradient.dtype(), "summed gradient", item);
     gradient = std::move(reduced);
   }

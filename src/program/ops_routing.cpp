@@ -96,6 +96,12 @@ Tensor Recorder::index_rows(const Tensor& x, const Tensor& index, const Size& wi
 
 // torch.nn.functional.grouped_mm over the experts' matrices, not an operator of autocast: x is brought to the weight's type.
 Tensor Recorder::grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs) {
+  if (parameter_use_ == nullptr) return run_grouped_linear(std::move(x), weight, offsets, outputs);
+  x = parameter_use_->before(std::move(x), weight, nullptr);
+  return parameter_use_->after(run_grouped_linear(std::move(x), weight, offsets, outputs), weight, nullptr);
+}
+
+Tensor Recorder::run_grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs) {
   const Tensor in = cast(std::move(x), weight.value.dtype());
   const bool node = needs_node({&in, &weight.value});
   const bool to_input = node && in.requires_grad(), to_weight = node && weight.value.requires_grad();

@@ -53,17 +53,12 @@ void Recorder::end_autocast() {
   autocast_.reset();
   std::vector<CachedCopy> copies = std::move(copies_);
   copies_.clear();
-  const int outer = writer_.unit();
-  int current = outer;
+  const bool outside = writer_.unit() == TraceWriter::kNoUnit;
   for (CachedCopy& entry : copies) {
-    if (outer == TraceWriter::kNoUnit && entry.unit != current) {
-      if (current != TraceWriter::kNoUnit) writer_.leave();
-      if (entry.unit != TraceWriter::kNoUnit) writer_.enter(entry.unit, true);
-      current = entry.unit;
-    }
+    if (outside) writer_.visit(entry.unit, true);
     entry.copy.drop();
   }
-  if (outer == TraceWriter::kNoUnit && current != TraceWriter::kNoUnit) writer_.leave();
+  if (outside) writer_.visit(TraceWriter::kNoUnit, true);
 }
 
 Tensor Recorder::autocast_input(Tensor x) {

@@ -29,6 +29,16 @@ struct ItemPair {
   ItemId forward = 0, backward = 0;
 };
 
+// What somebody does around each use of a parameter by a layer: a matrix product or a table lookup.
+class ParameterUse {
+ public:
+  virtual ~ParameterUse() = default;
+  // Before the operator; returns its input, with a node behind it where something is to happen when the input's gradient is there.
+  virtual Tensor before(Tensor input, Parameter& weight, Parameter* bias) = 0;
+  // After it; returns its output, likewise.
+  virtual Tensor after(Tensor output, Parameter& weight, Parameter* bias) = 0;
+};
+
 class Recorder {
  public:
   Recorder(TraceWriter& writer, SymbolTable& symbols) : writer_(writer), symbols_(symbols) {}
@@ -93,6 +103,9 @@ class Recorder {
     before_layer_ = std::move(before);
     after_layer_ = std::move(after);
   }
+  void set_parameter_use(ParameterUse* use) { parameter_use_ = use; }
+  // A node that runs `work` when the gradient of `x` has come; the gradient passes through.
+  Tensor with_backward_hook(const Tensor& x, std::function<void()> work);
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
   void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
 
@@ -194,6 +207,9 @@ class Recorder {
   enum class Saving : std::uint8_t { keep, count, stop_at_last };
   struct CheckpointCall;
 
+  Tensor run_linear(Tensor x, Parameter& weight, Parameter* bias);
+  Tensor run_embedding(const Tensor& ids, Parameter& table);
+  Tensor run_grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs);
   // Larger of two shapes by elements: what broadcasting gives here.
   [[nodiscard]] const Shape& broadcast(const Shape& a, const Shape& b) const;
   // `gradient` in the shape and type of an operand with `shape` and `dtype`, as the engine's validate_outputs makes it.
@@ -221,6 +237,7 @@ class Recorder {
   std::vector<CachedCopy> copies_;
   std::vector<Held> held_;
   std::function<void(Parameter&)> after_accumulate_;
+  ParameterUse* parameter_use_ = nullptr;
   std::function<void(int, int)> before_layer_, after_layer_;
   int layer_ = 0;
   std::int64_t next_sequence_ = 0;

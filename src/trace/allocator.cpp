@@ -18,6 +18,8 @@ void add(Gauge& gauge, std::int64_t amount) {
   gauge.peak = std::max(gauge.peak, gauge.current);
 }
 
+void raise_peak(Gauge& gauge, std::int64_t amount) { gauge.peak = std::max(gauge.peak, gauge.current + amount); }
+
 std::int64_t allowed_by(const AllocatorSettings& settings, std::optional<std::int64_t> capacity) {
   if (!capacity || settings.per_process_memory_fraction.value_or(1) >= 1) return kUnlimited;
   return static_cast<std::int64_t>(*settings.per_process_memory_fraction * static_cast<double>(*capacity));
@@ -34,8 +36,7 @@ CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optio
       collects_garbage_(settings.garbage_collection_threshold > 0 && allowed_ != kUnlimited) {}
 
 std::optional<BlockHandle> CachingAllocator::allocate(std::int64_t bytes, int stream) {
-  const std::int64_t size = rounded_request(settings_, bytes);
-  const Request request{size, segment_bytes_for(settings_, size), pool_for(stream, size <= kSmallRequestBytes)};
+  const Request request = request_for(bytes, stream);
   Index found = take_cached(request);
   if (found == kNone) {
     if (collects_garbage_) collect_garbage();
@@ -52,6 +53,27 @@ std::optional<BlockHandle> CachingAllocator::allocate(std::int64_t bytes, int st
     return std::nullopt;
   }
   return hand_out(found, request, bytes);
+}
+
+bool CachingAllocator::touch(std::int64_t bytes, int stream) {
+  // A cached block is split and joined again: nothing changes but peaks. Garbage collection counts lookups, and expandable
+  // segments map pages.
+  if (!collects_garbage_ && !settings_.expandable_segments) {
+    const Request request = request_for(bytes, stream);
+    const Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
+    const auto place = best_fit(pool, request);
+    if (place != pool.cached.end()) {
+      const Block& found = blocks_[static_cast<std::size_t>(pool.cached.at(place).block)];
+      const std::int64_t size = should_split(found, request.size) ? request.size : found.size;
+      raise_peak(counters_.requested, bytes);
+      raise_peak(counters_.allocated, size);
+      raise_peak(counters_.active, size);
+      return true;
+    }
+  }
+  const std::optional<BlockHandle> block = allocate(bytes, stream);
+  if (block) release(*block);
+  return block.has_value();
 }
 
 void CachingAllocator::release(BlockHandle handle) {
@@ -112,20 +134,29 @@ std::int32_t CachingAllocator::pool_for(int stream, bool small) {
   return static_cast<std::int32_t>(i + (small ? 0 : 1));
 }
 
+CachingAllocator::Request CachingAllocator::request_for(std::int64_t bytes, int stream) {
+  const std::int64_t size = rounded_request(settings_, bytes);
+  return {size, segment_bytes_for(settings_, size), pool_for(stream, size <= kSmallRequestBytes)};
+}
+
+// The smallest cached block that the request may take, or end().
+FreeBlocks::Position CachingAllocator::best_fit(const Pool& pool, const Request& request) const {
+  auto place = pool.cached.first_of(request.size);
+  if (place == pool.cached.end()) return place;
+  if (settings_.expandable_segments) place = skip_to_tighter(pool, place);
+  const std::int64_t size = pool.cached.at(place).size;
+  const bool fits = request.size < max_split_ ? size < max_split_ : size < request.size + max_non_split_rounding_;
+  return fits ? place : pool.cached.end();
+}
+
 CachingAllocator::Index CachingAllocator::take_cached(const Request& request) {
   Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
   if (collects_garbage_) ++lookups_[pool.small ? 0 : 1];
-  auto place = pool.cached.lower_bound(request.size, 0);
+  const auto place = best_fit(pool, request);
   if (place == pool.cached.end()) return kNone;
-  if (settings_.expandable_segments) place = skip_to_tighter(pool, place);
-  const FreeBlocks::Entry entry = pool.cached.at(place);
-  if (request.size < max_split_) {
-    if (entry.size >= max_split_) return kNone;
-  } else if (entry.size >= request.size + max_non_split_rounding_) {
-    return kNone;
-  }
+  const Index found = pool.cached.at(place).block;
   pool.cached.erase(place);
-  return entry.block;
+  return found;
 }
 
 CachingAllocator::Index CachingAllocator::take_new(const Request& request) {

@@ -28,6 +28,7 @@ struct BlockHandle {
 struct Gauge {
   std::int64_t current = 0;
   std::int64_t peak = 0;
+  bool operator==(const Gauge&) const = default;
 };
 
 // The counters of torch.cuda.memory_stats(), by its names.
@@ -40,6 +41,7 @@ struct AllocatorCounters {
   std::int64_t inactive_split = 0;  // inactive_split_bytes: cached blocks that share a segment with others
   std::int64_t retries = 0;         // num_alloc_retries: requests that made the allocator give up its whole cache
   std::int64_t out_of_memory = 0;   // num_ooms: requests that failed all the same
+  bool operator==(const AllocatorCounters&) const = default;
 };
 
 // One block as `blocks()` lists it.
@@ -50,6 +52,7 @@ struct BlockView {
   bool small_pool;
   bool active;  // allocated or retired
   bool mapped;  // backed by memory: false only for the unused rest of an expandable segment
+  bool operator==(const BlockView&) const = default;
 };
 
 // One card's allocator in one process. Copying it copies the whole state.
@@ -64,6 +67,9 @@ class CachingAllocator {
   // freed and the request retried, then the whole cache is freed and it is retried). A failed request may have emptied
   // the cache. REQUIRES: 0 < bytes <= 2^60. (PyTorch does not come here for empty tensors.)
   [[nodiscard]] std::optional<BlockHandle> allocate(std::int64_t bytes, int stream = 0);
+
+  // allocate() and at once release(): only peaks move, unless new memory must be taken. False when memory runs out.
+  [[nodiscard]] bool touch(std::int64_t bytes, int stream = 0);
 
   // Gives the block back to its stream's cache, to be reused at once. Nothing happens for a stale handle.
   void release(BlockHandle handle);
@@ -121,7 +127,9 @@ class CachingAllocator {
   };
 
   // allocator.cpp: the way of a request that needs no retry, and the way back.
+  [[nodiscard]] Request request_for(std::int64_t bytes, int stream);
   std::int32_t pool_for(int stream, bool small);
+  [[nodiscard]] FreeBlocks::Position best_fit(const Pool& pool, const Request& request) const;
   Index take_cached(const Request& request);
   Index take_new(const Request& request);
   BlockHandle hand_out(Index found, const Request& request, std::int64_t bytes);

@@ -9,7 +9,7 @@ bool CachingAllocator::release_oversize(const Request& request) {
   if (!settings_.max_split_size_bytes) return false;
   FreeBlocks& cached = pools_[static_cast<std::size_t>(request.pool)].cached;
   const std::int64_t wanted = request.size < max_split_ ? max_split_ : request.size;
-  const auto place = cached.lower_bound(wanted, 0);
+  const auto place = cached.first_of(wanted);
   if (place != cached.end()) {
     if (!blocks_[static_cast<std::size_t>(cached.at(place).block)].expandable) release_segment(cached.at(place).block);
     return true;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "trace/trace.h"
+#include "trace/walk.h"
 
 namespace membill {
 
@@ -22,8 +23,8 @@ struct FlatTrace {
   std::size_t billed_from = 0;
 };
 
-// `bytes` gives the loops' turns. Loops around moments (micro-batches) of more than `repeat_limit` turns are written out
-// `repeat_limit` times: later turns find the allocator as the earlier left it.
-[[nodiscard]] FlatTrace expand(const Trace& trace, std::span<const std::int64_t> bytes, std::int64_t repeat_limit = 3);
+// Every event that walk.h visits, kept.
+[[nodiscard]] FlatTrace expand(const Trace& trace, std::span<const std::int64_t> bytes,
+                               std::int64_t repeats = kWalkedRepeats);
 
 }  // namespace membill

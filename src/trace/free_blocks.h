@@ -1,15 +1,14 @@
 // The cached blocks of one pool and stream, ordered by size, then address: the order of PyTorch's best fit.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace membill {
 
-// A sorted set in short sorted runs. Insertion and removal move at most one run; nothing is allocated in steady state.
-// Made for tens to a few thousands of blocks; every operation is then some tens of nanoseconds.
+// A sorted set: the distinct sizes in one sorted list, the addresses of each in another. Tensors of a job come in few sizes,
+// so both lists are short and a search reads one or two cache lines. Nothing is allocated in steady state.
 class FreeBlocks {
  public:
   struct Entry {
@@ -20,43 +19,61 @@ class FreeBlocks {
 
   // A place in the order. Valid until the set changes.
   struct Position {
-    std::size_t run;
-    std::size_t offset;
+    std::size_t size;    // of the distinct sizes
+    std::size_t offset;  // of that size's addresses, from the lowest
     bool operator==(const Position&) const = default;
   };
 
-  [[nodiscard]] bool empty() const { return order_.empty(); }
+  [[nodiscard]] bool empty() const { return sizes_.empty(); }
   [[nodiscard]] Position begin() const { return {0, 0}; }
-  [[nodiscard]] Position end() const { return {order_.size(), 0}; }
-  [[nodiscard]] const Entry& at(Position p) const { return runs_[order_[p.run]].entries[p.offset]; }
+  [[nodiscard]] Position end() const { return {sizes_.size(), 0}; }
+  // REQUIRES: p != end().
+  [[nodiscard]] Entry at(Position p) const {
+    const Places& places = places_[order_[p.size]];
+    const Place& place = places[places.size() - 1 - p.offset];
+    return {sizes_[p.size], place.address, place.block};
+  }
 
   // REQUIRES: p != end() for next, p != begin() for previous.
-  [[nodiscard]] Position next(Position p) const;
-  [[nodiscard]] Position previous(Position p) const;
+  [[nodiscard]] Position next(Position p) const {
+    return p.offset + 1 < places_[order_[p.size]].size() ? Position{p.size, p.offset + 1} : Position{p.size + 1, 0};
+  }
+  [[nodiscard]] Position previous(Position p) const {
+    return p.offset > 0 ? Position{p.size, p.offset - 1} : Position{p.size - 1, places_[order_[p.size - 1]].size() - 1};
+  }
 
-  // The first entry that is not below (size, address), or end().
-  [[nodiscard]] Position lower_bound(std::int64_t size, std::int64_t address) const;
+  // The first entry of at least `size` bytes, or end().
+  [[nodiscard]] Position first_of(std::int64_t size) const { return {rank_of(size), 0}; }
 
   // REQUIRES: no entry has this size and address.
   void insert(const Entry& entry);
   // REQUIRES: an entry has this size and address.
-  void erase(std::int64_t size, std::int64_t address) { erase(lower_bound(size, address)); }
+  void erase(std::int64_t size, std::int64_t address);
   // REQUIRES: p != end().
   void erase(Position p);
 
  private:
-  static constexpr std::size_t kRunLength = 32;
-  struct Run {
-    std::size_t count = 0;
-    std::array<Entry, kRunLength> entries;
+  struct Place {
+    std::int64_t address;
+    std::int32_t block;
   };
+  using Places = std::vector<Place>;  // from the highest address: the lowest, taken first, is at the back
 
-  Position split(std::size_t run);
-  std::size_t new_run();
+  // How many distinct sizes are smaller. Which way a step goes is not predictable, so it is not a branch.
+  [[nodiscard]] std::size_t rank_of(std::int64_t size) const {
+    const std::int64_t* first = sizes_.data();
+    for (std::size_t count = sizes_.size(); count > 0;) {
+      const std::size_t half = (count + 1) / 2;
+      first += first[half - 1] < size ? half : 0;
+      count -= half;
+    }
+    return static_cast<std::size_t>(first - sizes_.data());
+  }
 
-  std::vector<Run> runs_;
-  std::vector<std::size_t> order_;  // runs in use, none of them empty
-  std::vector<std::size_t> spare_;  // runs out of use
+  std::vector<std::int64_t> sizes_;   // distinct, rising
+  std::vector<std::uint32_t> order_;  // of each size, where its places are
+  std::vector<Places> places_;
+  std::vector<std::uint32_t> spare_;  // empty places
 };
 
 }  // namespace membill

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "trace/allocator_driver.h"
+#include "trace/walk.h"
 
 namespace membill {
 namespace {
@@ -11,41 +12,40 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 
 class Replay {
  public:
-  Replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
-         const AllocatorSettings& settings, std::optional<std::int64_t> capacity)
-      : flat_(flat),
+  Replay(const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
+         std::optional<std::int64_t> capacity)
+      : walk_(trace, bytes),
         bytes_(bytes),
-        driver_(settings, capacity, static_cast<std::size_t>(flat.tensors)),
+        driver_(settings, capacity, static_cast<std::size_t>(walk_.tensors())),
         place_(trace.moments.size(), -1) {}
 
   ReplayResult run() {
-    for (std::size_t i = 0; i < flat_.events.size() && result_.survives; ++i) step(flat_.events[i], i);
+    walk_.run(*this);
     close_moment();
     note_reserved();
+    result_.reserved_last = driver_.counters().reserved.current;
     result_.retries = driver_.counters().retries;
     return std::move(result_);
   }
 
- private:
-  void step(const FlatEvent& event, std::size_t i) {
-    switch (event.kind) {
-      case EventKind::allocate: {
-        const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-        if (!driver_.allocate(static_cast<std::size_t>(event.number), bytes)) fail(bytes);
-        return;
-      }
-      case EventKind::release: driver_.release(static_cast<std::size_t>(event.number)); return;
-      case EventKind::moment:
-        close_moment();
-        seen_ = event.number;
-        open_moment(i >= flat_.billed_from ? event.number : -1);
-        return;
-      case EventKind::empty_cache: driver_.allocator().empty_cache(); return;
-      case EventKind::loop:
-      case EventKind::end_loop: return;
-    }
+  void allocate(std::int32_t tensor, SizeId size) {
+    const std::int64_t bytes = bytes_[static_cast<std::size_t>(size)];
+    if (!driver_.allocate(static_cast<std::size_t>(tensor), bytes)) fail(bytes);
   }
+  void release(std::int32_t tensor, SizeId) { driver_.release(static_cast<std::size_t>(tensor)); }
+  void touch(std::int32_t, SizeId size) {
+    const std::int64_t bytes = bytes_[static_cast<std::size_t>(size)];
+    if (bytes != 0 && !driver_.allocator().touch(bytes)) fail(bytes);
+  }
+  void moment(std::int32_t moment, bool billed) {
+    close_moment();
+    seen_ = moment;
+    open_moment(billed ? moment : -1);
+  }
+  void empty_cache() { driver_.allocator().empty_cache(); }
+  [[nodiscard]] bool done() const { return !result_.survives; }
 
+ private:
   void fail(std::int64_t bytes) {
     result_.survives = false;
     result_.failed_request = bytes;
@@ -72,7 +72,7 @@ class Replay {
     result_.allocated = std::max(result_.allocated, allocated.peak);
   }
 
-  const FlatTrace& flat_;
+  TraceWalk<Replay> walk_;
   std::span<const std::int64_t> bytes_;
   AllocatorDriver driver_;
   std::vector<int> place_;
@@ -82,17 +82,16 @@ class Replay {
 
 }  // namespace
 
-ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
-                    const AllocatorSettings& settings, std::optional<std::int64_t> capacity) {
-  return Replay(flat, trace, bytes, settings, capacity).run();
+ReplayResult replay(const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
+                    std::optional<std::int64_t> capacity) {
+  return Replay(trace, bytes, settings, capacity).run();
 }
 
-std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
+std::int64_t smallest_capacity(const Trace& trace, std::span<const std::int64_t> bytes,
                                const AllocatorSettings& settings) {
-  const ReplayResult unlimited = replay(flat, trace, bytes, settings, std::nullopt);
-  return smallest_survivor(unlimited.allocated, unlimited.reserved, kMiB, [&](std::int64_t capacity) {
-    return replay(flat, trace, bytes, settings, capacity).survives;
-  });
+  const ReplayResult unlimited = replay(trace, bytes, settings, std::nullopt);
+  return smallest_survivor(unlimited.allocated, unlimited.reserved, kMiB,
+                           [&](std::int64_t capacity) { return replay(trace, bytes, settings, capacity).survives; });
 }
 
 }  // namespace membill

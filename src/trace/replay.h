@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "trace/allocator.h"
-#include "trace/expand.h"
 #include "trace/trace.h"
 
 namespace membill {
@@ -25,16 +24,17 @@ struct ReplayResult {
   std::int32_t failed_moment = -1;    // index into Trace::moments
   std::int64_t allocated = 0;         // highest in the billed step, as max_memory_allocated counts
   std::int64_t reserved = 0;          // highest of the whole job, as max_memory_reserved counts
+  std::int64_t reserved_last = 0;     // when the job ends: the highest since the cache was last emptied
   std::int64_t retries = 0;           // times that the cache had to be given up
   std::vector<ReplayMoment> moments;  // of the billed step, in order of first occurrence
 };
 
 // The job on a card whose allocator may take `capacity` bytes; none: without limit.
-[[nodiscard]] ReplayResult replay(const FlatTrace& flat, const Trace& trace, std::span<const std::int64_t> bytes,
+[[nodiscard]] ReplayResult replay(const Trace& trace, std::span<const std::int64_t> bytes,
                                   const AllocatorSettings& settings, std::optional<std::int64_t> capacity);
 
 // The least capacity, to 1 MiB, on which the job survives.
-[[nodiscard]] std::int64_t smallest_capacity(const FlatTrace& flat, const Trace& trace,
-                                             std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
+[[nodiscard]] std::int64_t smallest_capacity(const Trace& trace, std::span<const std::int64_t> bytes,
+                                             const AllocatorSettings& settings);
 
 }  // namespace membill

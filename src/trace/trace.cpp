@@ -87,6 +87,12 @@ void TraceWriter::leave() {
   unit_ = kNoUnit;
 }
 
+void TraceWriter::visit(int unit, bool forward) {
+  if (unit == unit_) return;
+  if (unit_ != kNoUnit) leave();
+  if (unit != kNoUnit) enter(unit, forward);
+}
+
 void TraceWriter::begin_repeat(const Size& turns) { log_.push_back({Kind::repeat, true, 0, size(turns)}); }
 void TraceWriter::end_repeat() { log_.push_back({Kind::end_repeat, true, 0, 0}); }
 

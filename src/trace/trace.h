@@ -72,6 +72,8 @@ class TraceWriter {
   // Events until leave() belong to `unit`; `forward` says in which order a pass visits the units of a run.
   void enter(int unit, bool forward);
   void leave();
+  // Goes to `unit`, out of the present one; kNoUnit: only out. Nothing when it is there already.
+  void visit(int unit, bool forward);
   [[nodiscard]] int unit() const { return unit_; }
   // How many layers `unit` stands for; 1 for kNoUnit.
   [[nodiscard]] Size turns(int unit) const;

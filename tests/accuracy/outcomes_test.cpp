@@ -8,6 +8,7 @@
 #include "support/catch.h"
 #include "support/outcome_rows.h"
 #include "support/published_rows.h"
+#include "support/readme_row.h"
 
 namespace membill::accuracy {
 namespace {
@@ -28,6 +29,8 @@ struct Verdicts {
     return fmt::format("{} fits, {} tight, {} does-not-fit", fits, tight, does_not_fit);
   }
 };
+
+std::string part(int count, const Verdicts& of) { return fmt::format("{} of {}", count, of.all()); }
 
 class Tally {
  public:
@@ -94,6 +97,10 @@ TEST_CASE("verdicts agree with reported outcomes") {
   CHECK(20 * tally.ran.does_not_fit <= tally.ran.all());
   CHECK(5 * tally.comfortable.fits >= 4 * tally.comfortable.all());
   CHECK(5 * tally.out_of_memory.does_not_fit >= 3 * tally.out_of_memory.all());
+  CHECK(stale_readme_row("runs that ran, said to fit", {part(tally.ran.fits, tally.ran), "", "", ""}).empty());
+  CHECK(stale_readme_row("runs that ran out of memory, said not to fit",
+                         {part(tally.out_of_memory.does_not_fit, tally.out_of_memory), "", "", ""})
+            .empty());
 }
 
 }  // namespace membill::accuracy

@@ -7,6 +7,7 @@
 
 #include "support/catch.h"
 #include "support/published_rows.h"
+#include "support/readme_row.h"
 #include "support/scoreboard.h"
 
 namespace membill::accuracy {
@@ -26,6 +27,7 @@ struct DeviceRanges {
     inside += predicted.low <= measured && measured <= predicted.high;
     too_wide += static_cast<double>(predicted.high - predicted.low) > 0.35 * static_cast<double>(predicted.bytes);
   }
+  [[nodiscard]] std::string text() const { return fmt::format("{} of {}", inside, all); }
 };
 
 class Comparison {
@@ -98,6 +100,10 @@ TEST_CASE("published measurements are met") {
   CHECK(comparison.unexplained() == 0);
   CHECK(10 * comparison.device().inside >= 9 * comparison.device().all);
   CHECK(comparison.device().too_wide == 0);
+  CHECK(stale_readme_row("published allocated peaks", comparison.board().errors("every source", "allocated")).empty());
+  CHECK(stale_readme_row("published allocated peaks without a known cause", peaks).empty());
+  CHECK(stale_readme_row("`nvidia-smi` totals inside the printed range", {comparison.device().text(), "", "", ""})
+            .empty());
 }
 
 }  // namespace membill::accuracy

@@ -1,40 +1,20 @@
 // Nanoseconds an event of the allocator's replay, beside a fixed loop timed in the same run so that two machines, or two
 // moments of a busy one, can be compared. Asserts nothing.
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "support/allocator_stream.h"
+#include "support/bench.h"
 #include "trace/allocator_replay.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using membill::AllocatorEvent;
 using membill::AllocatorEventKind;
-
-// The best of several runs, in nanoseconds.
-template <typename Work>
-double best_of(int runs, Work work) {
-  double best = 1e300;
-  for (int i = 0; i < runs; ++i) {
-    const auto start = Clock::now();
-    work();
-    best = std::min(best, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
-  }
-  return best;
-}
-
-// One million dependent 64-bit multiply-adds.
-void yardstick() {
-  static volatile std::uint64_t sink = 0;
-  std::uint64_t x = sink + 1;
-  for (int i = 0; i < 1'000'000; ++i) x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-  sink = x;
-}
+using membill::bench::best_of;
+using membill::bench::yardstick;
 
 // 20,000 events in which many blocks of many sizes stay cached: the sorted set's worst use.
 std::vector<AllocatorEvent> scattered() {

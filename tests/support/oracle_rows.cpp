@@ -70,7 +70,7 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
       row.hardware.rank = run->find("rank") != nullptr ? run->find("rank")->as_int() : 0;
     row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
-    row.requested = figures(*value.find("requested"));
+    if (const Value* requested = value.find("requested")) row.requested = figures(*requested);
     row.allocated = figures(*value.find("bytes"));
     rows.push_back(std::move(row));
   }
@@ -86,8 +86,8 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   add_moment(result.requested, job.trace, fold);
   result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
-    const ReplayResult replayed = replay(expand(job.trace, bytes), job.trace, bytes, {}, std::nullopt);
-    result.reserved = replayed.reserved;
+    const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
+    result.reserved = replayed.reserved_last;  // the measuring script resets its peaks as each phase begins
     for (const ReplayMoment& moment : replayed.moments) {
       std::string name = job.trace.moments[static_cast<std::size_t>(moment.moment)];
       if (name == "loss") name = "forward";

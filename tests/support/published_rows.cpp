@@ -55,7 +55,7 @@ PublishedRun::PublishedRun(const PublishedRow& row) : report_(estimate(row.job.m
   const Simulation job = simulate(row.job.model, row.job.plan, row.job.hardware);
   const std::vector<std::int64_t> bytes = job.trace.evaluate(job.symbols);
   loaded_ = fold_peak(job.trace, bytes).built;
-  const ReplayResult replayed = replay(expand(job.trace, bytes), job.trace, bytes, {}, std::nullopt);
+  const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
   for (const ReplayMoment& moment : replayed.moments)
     ends_.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], moment.end});
 }

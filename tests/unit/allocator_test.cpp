@@ -268,7 +268,7 @@ TEST_CASE("allocator - the sorted set agrees with a plain one") {
       plain.erase(at);
     }
     const auto expected = std::ranges::lower_bound(plain, std::pair<std::int64_t, std::int64_t>(25, 0));
-    const auto found = set.lower_bound(25, 0);
+    const auto found = set.first_of(25);
     REQUIRE((found == set.end()) == (expected == plain.end()));
     if (found != set.end()) REQUIRE(set.at(found).address == expected->second);
   }
@@ -278,6 +278,32 @@ TEST_CASE("allocator - the sorted set agrees with a plain one") {
     if (count > 0) REQUIRE(set.at(set.previous(p)).address == plain[count - 1].second);
   }
   CHECK(count == plain.size());
+}
+
+TEST_CASE("allocator - a touch is an allocation and its release") {
+  std::mt19937 random(5);
+  for (const char* conf : {"", "garbage_collection_threshold:0.5", "expandable_segments:True"}) {
+    INFO(conf);
+    CachingAllocator allocator(settings(conf), 1024 * kMiB);
+    std::vector<BlockHandle> live;
+    for (int step = 0; step < 3000; ++step) {
+      const std::int64_t bytes = 1 + (random() % 3000) * (random() % 3000) * (random() % 3 + 1);
+      CachingAllocator other = allocator;
+      const auto block = other.allocate(bytes);
+      if (block) other.release(*block);
+      REQUIRE(allocator.touch(bytes) == block.has_value());
+      REQUIRE(allocator.counters() == other.counters());
+      if (step % 20 == 0) REQUIRE(allocator.blocks() == other.blocks());
+      if (live.size() < 40 || random() % 2 == 0) {
+        const auto kept = allocator.allocate(bytes);
+        if (kept) live.push_back(*kept);
+      } else {
+        std::swap(live[random() % live.size()], live.back());
+        allocator.release(live.back());
+        live.pop_back();
+      }
+    }
+  }
 }
 
 TEST_CASE("allocator - random requests give the real allocator's counters") {

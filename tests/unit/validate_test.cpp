@@ -73,7 +73,8 @@ TEST_CASE("the defaults are a valid job", "[validate]") { CHECK(Case().text() ==
 TEST_CASE("what this version does not bill is one line each", "[validate]") {
   CHECK(found([](Case& c) { c.plan.engine = Engine::deepspeed; }) ==
         "engine: deepspeed is not billed yet (torch, ddp)\n");
-  CHECK(found([](Case& c) { c.plan.stage = Stage::dpo; }) == "stage: dpo is not billed yet (sft, pretrain)\n");
+  CHECK(found([](Case& c) { c.plan.stage = Stage::inference; }) ==
+        "stage: inference is not billed yet (pretrain, sft, reward, dpo, orpo, simpo, kto)\n");
   CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
         "method: vera is not billed yet (full, freeze, lora, qlora, dora)\n");
   CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==

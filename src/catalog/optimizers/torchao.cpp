@@ -27,8 +27,8 @@ OptimizerRow torchao_row(std::string_view name, std::string_view summary, std::v
 }  // namespace
 
 std::vector<OptimizerRow> torchao_optimizers() {
-  constexpr std::int64_t kTable8bit = 256 * 4;
-  constexpr std::int64_t kTable4bit = 16 * 4;
+  constexpr std::int64_t kTable8bit = 256L * 4;
+  constexpr std::int64_t kTable4bit = 16L * 4;
   return {
       torchao_row("adamw-torch-8bit", "AdamW of torchao: two 8-bit moments in blocks of 256",
                   {"ao_adamw_8bit", "torchao.optim.AdamW8bit"}, StateWidth::blockwise_8bit, 256, kTable8bit),

@@ -57,7 +57,7 @@ std::string range_text(RealRange range) {
 }
 
 std::string read_count(const Value& value, CountRange range, std::int64_t& result) {
-  const std::string needed = "needs a whole number, " + range_text(range) + ", not " + describe(value);
+  std::string needed = "needs a whole number, " + range_text(range) + ", not " + describe(value);
   if (!value.is_int()) return needed;
   if (value.as_int() < range.least) return needed;
   if (value.as_int() > range.most) return range.most == kLargestCount ? "is too large" : needed;

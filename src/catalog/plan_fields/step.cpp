@@ -48,7 +48,7 @@ bool only_mode(const CheckpointPlan& plan) {
 // The word alone, or a map when anything else was said.
 std::string write_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
-  const std::string mode = to_json(word_of(kCheckpointingWords, c.mode));
+  std::string mode = to_json(word_of(kCheckpointingWords, c.mode));
   if (only_mode(c)) return mode;
   std::string result = "{\"mode\": " + mode + ", \"reentrant\": " + to_json(c.reentrant) +
                        ", \"every\": " + to_json(c.every) + ", \"offload\": " + to_json(c.offload) +

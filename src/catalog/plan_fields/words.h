@@ -79,6 +79,7 @@ template <typename E, std::size_t N>
 template <typename E, std::size_t N>
 [[nodiscard]] std::vector<std::string_view> names_of(const std::array<Word<E>, N>& words) {
   std::vector<std::string_view> names;
+  names.reserve(N);
   for (const Word<E>& word : words) names.push_back(word.name);
   return names;
 }

@@ -2,8 +2,11 @@
 // One file per engine, one line in engines.cpp. An engine only writes events into the trace.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
+#include "estimate/engines/placement.h"
 #include "estimate/parameters.h"
 #include "membill/hardware.h"
 #include "membill/training_plan.h"
@@ -15,6 +18,8 @@ class EngineRun {
   virtual ~EngineRun() = default;
   // The model is built; the engine is constructed around it. May replace job.trained by what the optimizer really steps.
   virtual void wrap(JobModules& job) = 0;
+  // A micro-batch begins; `last`: of its step.
+  virtual void begin_micro_batch(bool last) { static_cast<void>(last); }
   // The gradient of `parameter` of this micro-batch has been accumulated.
   virtual void gradient_ready(Parameter& parameter) = 0;
   // What it does around the layers' forward; nullptr: nothing.
@@ -22,10 +27,19 @@ class EngineRun {
   // Around the backward of a micro-batch.
   virtual void before_backward() {}
   virtual void after_backward() {}
-  // Before the optimizer's step: gradients in the form in which it reads them.
+  // Around the optimizer's step: gradients in the form in which it reads them, and what goes with them.
   virtual void before_step() {}
+  virtual void after_step() {}
+  // The step is made in so many parts, one trained parameter each, with work around each; 0: as a whole.
+  [[nodiscard]] virtual std::size_t sub_steps() const { return 0; }
+  virtual void before_sub_step(std::size_t index) { static_cast<void>(index); }
+  virtual void after_sub_step(std::size_t index) { static_cast<void>(index); }
   // The engine clips by itself; torch.nn.utils.clip_grad_norm_ does not run.
   [[nodiscard]] virtual bool clips() const { return false; }
+  // It makes the optimizer's states as it starts, by a step without effect.
+  [[nodiscard]] virtual bool makes_states() const { return false; }
+  // Bytes in host memory by item of the bill, beside the optimizer's own.
+  [[nodiscard]] virtual std::map<std::string, std::int64_t> on_host() { return {}; }
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.
@@ -35,8 +49,8 @@ class EngineRun {
 // Whether the engine's events differ from layer to layer, so that every layer has to be simulated.
 [[nodiscard]] bool needs_every_layer(const TrainingPlan& plan);
 
-// A value of plan.sharding.engine_keys as a number or flag; `fallback` when it is absent, null or auto.
-[[nodiscard]] double engine_number(const TrainingPlan& plan, const char* key, double fallback);
-[[nodiscard]] bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback);
+// What PyTorch's allocator of page-locked memory takes for a request: the least power of two that holds it
+// (torch 2.15 aten/src/ATen/core/CachingHostAllocator.h).
+[[nodiscard]] std::int64_t pinned_bytes(std::int64_t bytes);
 
 }  // namespace membill

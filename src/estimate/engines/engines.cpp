@@ -1,10 +1,10 @@
-#include "estimate/engines/engine.h"
-
-#include <cstdlib>
-
 #include "estimate/engines/ddp.h"
+#include "estimate/engines/engine.h"
+#include "estimate/engines/fsdp1.h"
 #include "estimate/engines/fsdp2.h"
+#include "estimate/engines/zero0.h"
 #include "estimate/engines/zero12.h"
+#include "estimate/engines/zero3.h"
 
 namespace membill {
 
@@ -12,30 +12,28 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
                                        const Hardware& hardware) {
   switch (plan.engine) {
     case Engine::ddp: return make_ddp(recorder, plan);
-    case Engine::fsdp2: return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware) : nullptr;
+    case Engine::fsdp2:
+      return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
-      return plan.sharding.zero == 1 || plan.sharding.zero == 2 ? make_zero12(recorder, plan, hardware, model.hidden)
-                                                                : nullptr;
+      if (plan.sharding.zero == 0) return make_zero0(recorder);
+      return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)
+                                     : make_zero12(recorder, plan, hardware, model.hidden);
+    case Engine::fsdp: return shards_parameters(plan) ? make_fsdp1(recorder, plan, hardware) : nullptr;
     case Engine::torch:
-    case Engine::fsdp:
     case Engine::megatron: return nullptr;
   }
   return nullptr;
 }
 
-bool needs_every_layer(const TrainingPlan& plan) { return plan.engine == Engine::deepspeed; }
-
-double engine_number(const TrainingPlan& plan, const char* key, double fallback) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  if (found == plan.sharding.engine_keys.end()) return fallback;
-  char* end = nullptr;
-  const double value = std::strtod(found->second.c_str(), &end);
-  return end == found->second.c_str() ? fallback : value;
+bool needs_every_layer(const TrainingPlan& plan) {
+  return (plan.engine == Engine::deepspeed && plan.sharding.zero > 0) ||
+         (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
 }
 
-bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  return found == plan.sharding.engine_keys.end() ? fallback : found->second == "true";
+std::int64_t pinned_bytes(std::int64_t bytes) {
+  std::int64_t taken = bytes > 0 ? 1 : 0;
+  while (taken < bytes) taken = checked_mul(taken, 2);
+  return taken;
 }
 
 }  // namespace membill

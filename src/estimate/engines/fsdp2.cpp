@@ -4,30 +4,23 @@
 #include <utility>
 #include <vector>
 
+#include "estimate/engines/fsdp2_unit.h"
+
 namespace membill {
 namespace {
 
-// One tensor of a unit: how the module sees it, and the shard that this rank keeps.
-struct ShardedTensor {
-  Parameter* whole = nullptr;
-  std::unique_ptr<Parameter> shard;  // what the optimizer steps
-  Size rows, row;                    // rows of the shard, elements of a row
-};
-
-// What one fully_shard call gathers and frees together.
-struct Unit {
-  std::vector<ShardedTensor> tensors;
-  Tensor flat;                   // all-gather output
-  std::vector<Tensor> gathered;  // unsharded parameters
-  bool reshards = true;          // after forward
-};
+ShardPlan shard_plan(const TrainingPlan& plan, const Hardware& hardware) {
+  const std::int64_t ranks = plan.sharding.shard_group.value_or(hardware.count);
+  return {ranks, hardware.rank.value_or(0) % ranks, plan.sharding.offload != "none"};
+}
 
 class Fsdp2 : public EngineRun, public ForwardHooks {
  public:
-  Fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
+  Fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, bool tied)
       : r_(recorder),
         plan_(plan),
-        ranks_(plan.sharding.shard_group.value_or(hardware.count)),
+        shards_(shard_plan(plan, hardware)),
+        tied_(tied),
         flat_item_(recorder.writer().item("gathered.flat")),
         gathered_item_(recorder.writer().item("gathered.parameters")),
         reduce_item_(recorder.writer().item("buffers.reduce_scatter")),
@@ -37,122 +30,167 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   }
 
   void wrap(JobModules& job) override {
-    for (const TrainedParameter& trained : job.trained) roles_[trained.parameter] = trained.role;
-    root_.reshards = false;
-    add_modules(root_, job.model.outer, kRoot);
+    add_outer(job.model.outer);
+    const bool by_layer = engine_word(plan_, "wrap", "block") != "none";
+    Fsdp2Builder builder(r_, plan_, shards_);
     for (UnitModules& unit : job.model.units) {
       r_.writer().enter(unit.unit, true);
       for (std::size_t layer = 0; layer < unit.layers.size(); ++layer) {
-        const Key key{unit.unit, static_cast<int>(layer)};
-        order_.push_back(key);
-        Unit& made = units_[key];
-        made.reshards = plan_.sharding.fsdp != "shard_grad_op";
-        add_modules(made, unit.layers[layer], key);
+        Fsdp2Unit& target = by_layer ? layers_[{unit.unit, static_cast<int>(layer)}] : root_;
+        for (const auto& module : unit.layers[layer].all()) builder.add(target, *module);
+        if (by_layer) add_to_order(target);
       }
       r_.writer().leave();
     }
+    if (!tail_.tensors.empty()) add_to_order(tail_);
+    root_.position = order_.size();
+    root_.reshards = tail_.reshards = false;
     replace_trained(job);
   }
 
+  // Gradients that are not reduced yet accumulate whole in the type of the reduction.
+  void begin_micro_batch(bool last) override {
+    reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer);
+    for (Fsdp2Unit* unit : units())
+      for (ShardedTensor& tensor : unit->tensors)
+        tensor.whole->gradient_dtype = reduces_ ? std::nullopt : std::optional<DType>(reduce_dtype(tensor));
+  }
   void gradient_ready(Parameter&) override {}
   ForwardHooks* forward_hooks() override { return this; }
 
-  void before_model() override {
-    gather(root_);
-    copy_out(root_);
-    kept_flat_ = std::move(root_.flat);
+  void before_model() override { enter(root_); }
+  void before_embedding() override { enter(tied_ ? tail_ : embedding_); }
+  Tensor after_embedding(Tensor embedded) override {
+    if (embedding_.tensors.empty()) return embedded;
+    leave(embedding_);
+    return r_.with_backward_hook(embedded, [this] { before_unit_backward(embedding_); });
   }
   void before_layer(int unit, int layer) override {
-    Unit& now = units_.at({unit, layer});
-    gather(now);
-    kept_flat_.drop();
-    copy_out(now);
-    kept_flat_ = std::move(now.flat);
+    if (Fsdp2Unit* now = find(unit, layer)) enter(*now);
   }
   void after_layer(int unit, int layer) override {
-    Unit& now = units_.at({unit, layer});
-    if (now.reshards) now.gathered.clear();
+    if (Fsdp2Unit* now = find(unit, layer)) leave(*now);
+  }
+  Tensor before_head(Tensor hidden) override {
+    if (tail_.tensors.empty()) return hidden;
+    enter(tail_);
+    if (tied_) return hidden;  // entered with token ids, which need no gradient: reduced when the backward is over
+    return r_.with_backward_hook(hidden, [this] { after_unit_backward(tail_); });
+  }
+  Tensor after_head(Tensor logits) override {
+    if (tail_.tensors.empty()) return logits;
+    return r_.with_backward_hook(logits, [this] { before_unit_backward(tail_); });
   }
   void after_model() override { kept_flat_.drop(); }
 
-  // The root's pre-backward prefetches the last layer.
-  void before_backward() override { prefetch(order_.size()); }
+  // The root's pre-backward prefetches the unit before it.
+  void before_backward() override {
+    if (!root_.tensors.empty()) prefetch(root_.position);
+  }
 
   void after_backward() override {
-    reduce(root_);
+    for (Fsdp2Unit* unit : {&tail_, &embedding_, &root_}) after_unit_backward(*unit);
     reduce_input_.drop();
+    reduced_output_.drop();
+  }
+
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
+    std::map<std::string, std::int64_t> bytes;
+    if (!shards_.on_host) return bytes;
+    for (Fsdp2Unit* unit : units())
+      for (const ShardedTensor& tensor : unit->tensors) add_host_bytes(tensor, bytes);
+    return bytes;
   }
 
  private:
   using Key = std::pair<int, int>;  // unit, layer
-  static constexpr Key kRoot{TraceWriter::kNoUnit, 0};
 
-  void add_modules(Unit& unit, const Modules& modules, const Key&) {
-    for (const auto& module : modules.all()) {
-      add(unit, module->weight);
-      if (module->bias != nullptr) add(unit, *module->bias);
-      if (module->adapter != nullptr) {
-        add(unit, module->adapter->down);
-        add(unit, module->adapter->up);
-        if (module->adapter->magnitude != nullptr) add(unit, *module->adapter->magnitude);
-      }
-      if (module->original != nullptr) add(unit, *module->original);
+  void add_outer(Modules& outer) {
+    Fsdp2Builder builder(r_, plan_, shards_);
+    const std::string wrap = engine_word(plan_, "wrap", "block");
+    const bool apart = wrap == "block+embedding" || (plan_.loop == Loop::trainer && wrap != "none");
+    tied_ = tied_ && apart;
+    for (const auto& module : outer.all()) {
+      const bool of_tail = module->role == TensorRole::head || module->role == TensorRole::norm ||
+                           (tied_ && module->role == TensorRole::embedding);
+      const bool of_embedding = module->role == TensorRole::embedding;
+      builder.add(apart && of_tail ? tail_ : apart && of_embedding ? embedding_ : root_, *module);
     }
+    embedding_.reshards = plan_.sharding.fsdp != "shard_grad_op";
+    if (!embedding_.tensors.empty()) add_to_order(embedding_);
   }
 
-  // Every tensor is cut along its first axis, padded to the same rows on every rank.
-  void add(Unit& unit, Parameter& whole) {
-    if (!whole.value.defined() || whole.leading.is_zero()) return;  // quantised storage stays whole
-    ShardedTensor tensor;
-    tensor.whole = &whole;
-    const std::int64_t leading = r_.symbols().evaluate(whole.leading),
-                       elements = r_.symbols().evaluate(whole.value.shape().elements());
-    tensor.rows = r_.symbols().ceil_div(whole.leading, Size(ranks_));
-    tensor.row = whole.value.shape().rows == whole.leading ? whole.value.shape().width : Size(elements / leading);
-    tensor.shard = std::make_unique<Parameter>();
-    const DType stored = whole.trainable && adapted(whole) ? adapter_dtype(plan_) : unquantized_dtype(plan_);
-    tensor.shard->value = r_.empty({tensor.rows, tensor.row}, stored, "shard", whole.item);
-    tensor.shard->unit = whole.unit;
-    tensor.shard->trainable = whole.trainable;
-    tensor.shard->label = whole.label;
-    unit.tensors.push_back(std::move(tensor));
+  void add_to_order(Fsdp2Unit& unit) {
+    unit.position = order_.size();
+    unit.reshards = plan_.sharding.fsdp != "shard_grad_op";
+    order_.push_back(&unit);
   }
 
-  [[nodiscard]] bool adapted(const Parameter& whole) const {
-    const auto role = roles_.find(&whole);
-    return role != roles_.end() && role->second == TensorRole::adapter;
+  [[nodiscard]] std::vector<Fsdp2Unit*> units() {
+    std::vector<Fsdp2Unit*> all{&root_};
+    all.insert(all.end(), order_.begin(), order_.end());
+    return all;
   }
 
   void replace_trained(JobModules& job) {
     std::map<const Parameter*, Parameter*> shards;
-    const auto note = [&](Unit& unit) {
-      for (ShardedTensor& tensor : unit.tensors) shards[tensor.whole] = tensor.shard.get();
-    };
-    note(root_);
-    for (auto& [key, unit] : units_) note(unit);
+    for (Fsdp2Unit* unit : units())
+      for (const ShardedTensor& tensor : unit->tensors) shards[tensor.whole] = tensor.shard.get();
     for (TrainedParameter& trained : job.trained) {
       trained.parameter = shards.at(trained.parameter);
       trained.elements = trained.parameter->value.shape().elements();
+      trained.on_host = shards_.on_host;
     }
   }
 
-  [[nodiscard]] Size padded(const ShardedTensor& tensor) const { return Size(ranks_) * tensor.rows * tensor.row; }
+  // Parameters and their gradients are page-locked tensor by tensor.
+  void add_host_bytes(const ShardedTensor& tensor, std::map<std::string, std::int64_t>& bytes) const {
+    const std::int64_t shard =
+        r_.symbols().evaluate(tensor.elements()) * bytes_per_element(tensor.shard->value.dtype());
+    const bool pins = engine_flag(plan_, "pin_memory", true);
+    const std::int64_t taken =
+        (pins ? pinned_bytes(shard) : shard) * r_.symbols().evaluate(r_.writer().turns(tensor.shard->unit));
+    bytes[tensor.whole->trainable && has_adapters(plan_) ? "weights.adapter" : "weights.base"] += taken;
+    if (tensor.whole->trainable) bytes["gradients"] += taken;
+  }
 
-  // The collective: shards are cast into its input when their type differs, the output is one flat tensor.
-  void gather(Unit& unit) {
+  Fsdp2Unit* find(int unit, int layer) {
+    const auto found = layers_.find({unit, layer});
+    return found == layers_.end() ? nullptr : &found->second;
+  }
+
+  void enter(Fsdp2Unit& unit) {
+    if (unit.tensors.empty() || !unit.gathered.empty()) return;
+    gather(unit);
+    kept_flat_.drop();
+    copy_out(unit);
+    kept_flat_ = std::move(unit.flat);
+  }
+
+  static void leave(Fsdp2Unit& unit) {
+    if (unit.reshards) unit.gathered.clear();
+  }
+
+  [[nodiscard]] Size padded(const ShardedTensor& tensor) const { return Size(shards_.ranks) * tensor.elements(); }
+
+  // The collective: shards come from the host or are cast into its input when their type differs; the output is one flat tensor.
+  void gather(Fsdp2Unit& unit) {
     if (unit.flat.defined() || !unit.gathered.empty()) return;
-    Size bytes, cast;
+    Size bytes;
+    std::vector<Tensor> inputs;
     for (const ShardedTensor& tensor : unit.tensors) {
-      const DType gathered = tensor.whole->value.dtype();
+      const DType gathered = tensor.whole->value.dtype(), stored = tensor.shard->value.dtype();
+      const Shape shape{tensor.rows, tensor.row};
       bytes += padded(tensor) * Size(bytes_per_element(gathered));
-      if (gathered != tensor.shard->value.dtype()) cast += tensor.rows * tensor.row * Size(bytes_per_element(gathered));
+      Tensor here;
+      if (shards_.on_host) here = r_.empty(shape, stored, "shard from the host", flat_item_);
+      if (gathered != stored) here = r_.empty(shape, gathered, "all-gather input", flat_item_);
+      if (here.defined()) inputs.push_back(std::move(here));
     }
-    const Tensor input =
-        cast.is_zero() ? Tensor() : r_.empty({cast, Size(1)}, DType::uint8, "all-gather input", flat_item_);
     unit.flat = r_.empty({bytes, Size(1)}, DType::uint8, "all-gather output", flat_item_);
   }
 
-  void copy_out(Unit& unit) {
+  void copy_out(Fsdp2Unit& unit) {
     if (!unit.gathered.empty()) return;
     for (const ShardedTensor& tensor : unit.tensors)
       unit.gathered.push_back(
@@ -160,71 +198,78 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   }
 
   void prefetch(std::size_t position) {
-    if (position > 0) gather(units_.at(order_[position - 1]));
+    if (position > 0) gather(*order_[position - 1]);
+  }
+
+  void before_unit_backward(Fsdp2Unit& unit) {
+    gather(unit);
+    copy_out(unit);
+    unit.flat.drop();
+    prefetch(unit.position);
   }
 
   void before_layer_backward(int unit, int layer) {
-    const Key key{unit, layer};
-    Unit& now = units_.at(key);
-    gather(now);
-    copy_out(now);
-    now.flat.drop();
-    for (std::size_t position = 0; position < order_.size(); ++position)
-      if (order_[position] == key) prefetch(position);
+    if (Fsdp2Unit* now = find(unit, layer)) before_unit_backward(*now);
   }
 
-  void after_layer_backward(int unit, int layer) { reduce(units_.at({unit, layer})); }
+  void after_layer_backward(int unit, int layer) {
+    if (Fsdp2Unit* now = find(unit, layer)) after_unit_backward(*now);
+  }
 
   [[nodiscard]] DType reduce_dtype(const ShardedTensor& tensor) const {
-    const auto found = plan_.sharding.engine_keys.find("reduce_dtype");
-    if (found != plan_.sharding.engine_keys.end() && found->second == "bf16") return DType::bf16;
-    if (found != plan_.sharding.engine_keys.end() && found->second == "fp32") return DType::fp32;
-    return tensor.shard->value.dtype();
+    return named_reduce_dtype(plan_).value_or(tensor.shard->value.dtype());
   }
 
-  // Post-backward: parameters are resharded, gradients copied into the reduce-scatter's input, which lives until the next unit's.
-  void reduce(Unit& unit) {
+  // Post-backward: parameters are resharded; gradients are reduced, or kept whole for the next micro-batch.
+  void after_unit_backward(Fsdp2Unit& unit) {
     unit.gathered.clear();
-    Size whole_bytes, part_bytes, cast_bytes;
-    std::vector<ShardedTensor*> reduced;
-    for (ShardedTensor& tensor : unit.tensors) {
-      if (!tensor.whole->gradient.defined()) continue;
-      reduced.push_back(&tensor);
-      const Size width = Size(bytes_per_element(reduce_dtype(tensor)));
-      whole_bytes += padded(tensor) * width;
-      part_bytes += tensor.rows * tensor.row * width;
-      cast_bytes += tensor.rows * tensor.row * Size(bytes_per_element(tensor.shard->value.dtype()));
+    std::vector<ShardedTensor*> with_gradient;
+    for (ShardedTensor& tensor : unit.tensors)
+      if (tensor.whole->gradient.defined()) with_gradient.push_back(&tensor);
+    if (reduces_ && !with_gradient.empty()) reduce(with_gradient);
+  }
+
+  // Gradients are copied into the reduce-scatter's input, which lives until the next unit's.
+  void reduce(const std::vector<ShardedTensor*>& reduced) {
+    const ShardedTensor& first = *reduced.front();
+    const DType type = reduce_dtype(first), stored = first.shard->value.dtype();
+    Size whole, part;
+    for (const ShardedTensor* tensor : reduced) {
+      whole += padded(*tensor);
+      part += tensor->elements();
     }
-    if (reduced.empty()) return;
     reduce_input_.drop();
-    reduce_input_ = r_.empty({whole_bytes, Size(1)}, DType::uint8, "reduce-scatter input", reduce_item_);
+    reduce_input_ = r_.empty({whole, Size(1)}, type, "reduce-scatter input", reduce_item_);
     for (ShardedTensor* tensor : reduced) tensor->whole->gradient.drop();
-    Tensor sharded = r_.empty({part_bytes, Size(1)}, DType::uint8, "sharded gradient", gradient_item_);
-    if (reduce_dtype(*reduced.front()) != reduced.front()->shard->value.dtype())
-      sharded = r_.empty({cast_bytes, Size(1)}, DType::uint8, "sharded gradient", gradient_item_);
+    Tensor sharded = r_.empty({part, Size(1)}, type, "sharded gradient", gradient_item_);
+    if (plan_.sharding.fsdp == "hybrid_shard") reduced_output_ = sharded;
+    if (type != stored) sharded = r_.empty({part, Size(1)}, stored, "sharded gradient", gradient_item_);
+    if (shards_.on_host) return;
     for (ShardedTensor* tensor : reduced) {
       Tensor view = r_.view(sharded, tensor->shard->value.shape());
-      view.body().dtype = tensor->shard->value.dtype();
       if (!tensor->shard->gradient.defined()) tensor->shard->gradient = std::move(view);
     }
   }
 
   Recorder& r_;
   const TrainingPlan& plan_;
-  std::int64_t ranks_;
+  ShardPlan shards_;
+  bool tied_;
+  bool reduces_ = true;
   ItemId flat_item_, gathered_item_, reduce_item_, gradient_item_;
-  Unit root_;
-  std::map<Key, Unit> units_;
-  std::vector<Key> order_;  // layers in forward order
-  std::map<const Parameter*, TensorRole> roles_;
-  Tensor kept_flat_;  // the last unit's all-gather output, freed by the next unit's copy-out
+  Fsdp2Unit root_, embedding_, tail_;
+  std::map<Key, Fsdp2Unit> layers_;
+  std::vector<Fsdp2Unit*> order_;  // but the root, in forward order
+  Tensor kept_flat_;               // the last unit's all-gather output, freed by the next unit's copy-out
   Tensor reduce_input_;
+  Tensor reduced_output_;  // of hybrid groups, kept while the replicas' all-reduce may run
 };
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware) {
-  return std::make_unique<Fsdp2>(recorder, plan, hardware);
+std::unique_ptr<EngineRun> make_fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware,
+                                      bool tied_embeddings) {
+  return std::make_unique<Fsdp2>(recorder, plan, hardware, tied_embeddings);
 }
 
 }  // namespace membill

@@ -4,135 +4,206 @@
 #include <map>
 #include <vector>
 
+#include "estimate/engines/flat_groups.h"
+
 namespace membill {
 namespace {
-
-// A trained tensor's place in the flat group.
-struct Slice {
-  std::int64_t begin = 0, elements = 0;
-};
 
 class Zero12 : public EngineRun {
  public:
   Zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
       : r_(recorder),
         plan_(plan),
-        ranks_(hardware.count),
-        rank_(hardware.rank.value_or(hardware.count - 1)),
-        bucket_elements_(bucket_size(plan, hidden)),
+        groups_(plan, hardware.count, hardware.rank.value_or(hardware.count - 1)),
+        bucket_elements_(reduce_bucket_elements(plan, hidden)),
         overlaps_(engine_flag(plan, "overlap_comm", false)),
-        buffer_item_(recorder.writer().item("buffers.reduce_bucket")),
-        gradient_item_(recorder.writer().item("gradients")) {}
+        contiguous_(engine_flag(plan, "contiguous_gradients", true)),
+        on_host_(plan.sharding.offload != "none"),
+        in_fp32_(engine_word(plan, "grad_accum_dtype", "") == "fp32"),
+        bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
+        gradient_item_(recorder.writer().item("gradients")),
+        step_item_(recorder.writer().item("step.temporaries")) {}
 
   void wrap(JobModules& job) override {
-    lay_out(job);
-    const Size whole(ranks_ * part_);
-    flat_ = r_.empty({whole, Size(1)}, type_, "flat parameters",
-                     r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base"));
-    partition_.value =
-        r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 master partition", r_.writer().item("weights.master"));
-    partition_.trainable = true;
-    job.trained.assign(1, {&partition_, TensorRole::other, Size(part_)});
+    groups_.lay_out(r_, job.trained);
+    type_ = groups_.parameters().front()->value.dtype();
+    const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
+    const ItemId master = r_.writer().item("weights.master");
+    job.trained.clear();
+    for (const FlatGroup& group : groups_.all()) {
+      flat_.push_back(flat(groups_.ranks() * group.part, type_, "flat parameters", weights));
+      const Shape shape{Size(group.part), Size(1)};
+      partitions_.push_back(std::make_unique<Parameter>());
+      Parameter& partition = *partitions_.back();
+      partition.value =
+          on_host_ ? r_.placeholder(shape, DType::fp32) : r_.empty(shape, DType::fp32, "fp32 master partition", master);
+      partition.trainable = true;
+      job.trained.push_back({&partition, TensorRole::other, Size(group.part), {}, on_host_, on_host_});
+    }
+    if (on_host_) staging_ = flat(groups_.largest_tensor(), type_, "gradient on its way to the host", bucket_item_);
   }
 
+  void begin_micro_batch(bool last) override { last_ = last; }
+
   void gradient_ready(Parameter& parameter) override {
-    if (plan_.sharding.zero == 1 && !overlaps_) return;  // reduced after the last micro-batch
-    move_to_bucket(parameter);
+    const Slice* slice = groups_.find(parameter);
+    if (slice == nullptr) return;
+    if (in_fp32_ && parameter.gradient.dtype() != DType::fp32)
+      parameter.gradient = flat(slice->elements, DType::fp32, "gradient in fp32", gradient_item_);
+    allocate_buckets();
+    if (plan_.sharding.zero == 2 || (overlaps_ && last_)) move_to_bucket(parameter, *slice);
   }
 
   void after_backward() override {
+    if (plan_.sharding.zero == 1 && !last_) return;  // gradients wait whole for the last micro-batch
     if (plan_.sharding.zero == 1 && !overlaps_)
-      for (Parameter* parameter : order_) move_to_bucket(*parameter);
+      for (Parameter* parameter : groups_.parameters()) move_to_bucket(*parameter, *groups_.find(*parameter));
     reduce();
     buckets_.clear();
-    for (Parameter* parameter : order_) parameter->gradient.drop();
+    keep_reduced();
+    for (Parameter* parameter : groups_.parameters()) parameter->gradient.drop();
   }
 
   // unscale, norm in fp64, flatten in 16 bits, cast to fp32.
   void before_step() override {
-    {
-      const Tensor norm = r_.empty({Size(2 * largest_own_slice_), Size(1)}, DType::fp32, "gradient slice in fp64",
-                                   r_.writer().item("step.temporaries"));
+    if (on_host_) return;
+    { const Tensor norm = flat(2 * groups_.largest_own_slice(), DType::fp32, "gradient slice in fp64", step_item_); }
+    if (in_fp32_) return hand_over(std::move(accumulator_));
+    for (std::size_t i = 0; i < partitions_.size(); ++i) {
+      const std::int64_t part = groups_.all()[i].part;
+      const Tensor flat_gradient = flat(part, type_, "flat gradient partition", gradient_item_);
+      partitions_[i]->gradient = flat(part, DType::fp32, "fp32 gradient partition", gradient_item_);
     }
-    Tensor flat = r_.empty({Size(part_), Size(1)}, type_, "flat gradient partition", gradient_item_);
-    partition_.gradient = r_.empty({Size(part_), Size(1)}, DType::fp32, "fp32 gradient partition", gradient_item_);
-    flat.drop();
-    own_.drop();
+    kept_.clear();
+  }
+
+  void after_step() override {
+    for (auto& partition : partitions_) partition->gradient.drop();
   }
 
   [[nodiscard]] bool clips() const override { return true; }
 
+  // fp32 master and gradient partitions, a 16-bit copy on its way back, one tensor's gradient; page-locked.
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
+    std::map<std::string, std::int64_t> bytes;
+    if (!on_host_) return bytes;
+    const auto taken = [&](std::int64_t count) {
+      return engine_flag(plan_, "pin_memory", true) ? pinned_bytes(count) : count;
+    };
+    for (const FlatGroup& group : groups_.all()) {
+      bytes["weights.master"] += taken(4 * group.part);
+      bytes["gradients"] += taken(4 * group.part);
+      bytes["buffers.offload"] += taken(2 * group.part);
+    }
+    bytes["buffers.offload"] += taken(2 * groups_.largest_tensor());
+    if (plan_.accumulate > 1 && plan_.sharding.zero == 2)
+      for (Parameter* parameter : groups_.parameters())
+        if (const Slice& slice = *groups_.find(*parameter); slice.is_mine())
+          bytes["gradients"] += taken(2 * slice.elements);
+    return bytes;
+  }
+
  private:
-  static std::int64_t bucket_size(const TrainingPlan& plan, std::int64_t hidden) {
-    const auto found = plan.sharding.engine_keys.find("reduce_bucket_size");
-    if (found != plan.sharding.engine_keys.end() && found->second == "auto") return hidden * hidden;
-    return static_cast<std::int64_t>(engine_number(plan, "reduce_bucket_size", 5e8));
+  Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
+    return r_.empty({Size(elements), Size(1)}, type, label, item);
   }
 
-  // One flat group of all trained tensors, aligned to twice the ranks. REQUIRES: every layer is simulated.
-  void lay_out(const JobModules& job) {
-    std::int64_t total = 0;
-    for (const TrainedParameter& trained : job.trained) {
-      const std::int64_t elements = r_.symbols().evaluate(trained.elements);
-      type_ = trained.parameter->value.dtype();
-      slices_[trained.parameter] = {total, elements};
-      order_.push_back(trained.parameter);
-      total += elements;
-    }
-    part_ = round_up(total, 2 * ranks_) / ranks_;
-    for (const auto& [parameter, slice] : slices_) {
-      const std::int64_t begin = std::max(slice.begin, rank_ * part_),
-                         end = std::min(slice.begin + slice.elements, (rank_ + 1) * part_);
-      largest_own_slice_ = std::max(largest_own_slice_, end - begin);
-      if (end > begin) own_elements_ += slice.elements;
-    }
-  }
-
-  [[nodiscard]] bool is_mine(const Slice& slice) const {
-    return slice.begin < (rank_ + 1) * part_ && slice.begin + slice.elements > rank_ * part_;
+  void hand_over(std::vector<Tensor> gradients) {
+    for (std::size_t i = 0; i < gradients.size(); ++i) partitions_[i]->gradient = std::move(gradients[i]);
   }
 
   void allocate_buckets() {
-    if (!buckets_.empty() || !engine_flag(plan_, "contiguous_gradients", true)) return;
+    if (!buckets_.empty() || !contiguous_) return;
     for (int i = 0; i < (overlaps_ ? 2 : 1); ++i)
-      buckets_.push_back(r_.empty({Size(bucket_elements_), Size(1)}, type_, "reduce bucket", buffer_item_));
+      buckets_.push_back(flat(bucket_elements_, type_, "reduce bucket", bucket_item_));
   }
 
   // The gradient is copied into the bucket; a full bucket is reduced first. A tensor larger than the bucket stays where it is.
-  void move_to_bucket(Parameter& parameter) {
-    const auto found = slices_.find(&parameter);
-    if (found == slices_.end() || !parameter.gradient.defined()) return;
-    if (filled_ + found->second.elements > bucket_elements_) reduce();
-    allocate_buckets();
-    filled_ += found->second.elements;
+  void move_to_bucket(Parameter& parameter, const Slice& slice) {
+    if (!parameter.gradient.defined()) return;
+    if (filled_ + slice.elements > bucket_elements_) reduce();
+    filled_ += slice.elements;
     waiting_.push_back(&parameter);
-    if (found->second.elements <= bucket_elements_ && !buckets_.empty()) parameter.gradient.drop();
+    if (slice.elements <= bucket_elements_ && contiguous_) parameter.gradient.drop();
   }
 
-  // Tensors of this rank's partition move into one buffer for all of them, whole; under stage 2 the others' gradients go.
+  // allreduce_and_copy_with_multiple_ranks: slices for more than one rank are reduced as one flat copy. Tensors of this rank's
+  // partition then move into one buffer for all of them, whole; under stage 2 the others' gradients go.
   void reduce() {
+    reduce_slices();
     for (Parameter* parameter : waiting_) {
-      const bool mine = is_mine(slices_.at(parameter));
-      if (mine && !own_.defined())
-        own_ = r_.empty({Size(own_elements_), Size(1)}, type_, "gradients of this partition", gradient_item_);
-      if (mine || plan_.sharding.zero == 2) parameter->gradient.drop();
+      const Slice& slice = *groups_.find(*parameter);
+      if (slice.is_mine()) keep_own(*parameter, slice);
+      if (plan_.sharding.zero == 2 && !(slice.is_mine() && !contiguous_)) parameter->gradient.drop();
     }
     waiting_.clear();
     filled_ = 0;
   }
 
+  void reduce_slices() {
+    std::int64_t elements = 0, slices = 0, last_rank = -1;
+    for (const Parameter* parameter : waiting_) {
+      const Slice& slice = *groups_.find(*parameter);
+      elements += slice.elements;
+      for (std::int64_t rank = slice.first_rank; rank <= slice.last_rank; ++rank) {
+        if (rank != last_rank || in_fp32_) ++slices;
+        last_rank = rank;
+      }
+    }
+    if (waiting_.empty()) return;
+    Tensor joined;
+    if (slices > 1 || (!contiguous_ && waiting_.size() > 1))
+      joined = flat(elements, type_, "gradients of several ranks, joined", bucket_item_);
+    if (in_fp32_ && elements > bucket_elements_)
+      joined = flat(elements, type_, "gradient as it is reduced", bucket_item_);
+  }
+
+  void keep_own(Parameter& parameter, const Slice& slice) {
+    if (on_host_) return send_to_host(parameter, slice);
+    if (in_fp32_) {
+      if (accumulator_.empty())
+        for (const FlatGroup& group : groups_.all())
+          accumulator_.push_back(flat(group.part, DType::fp32, "accumulated gradients", gradient_item_));
+      if (slice.elements <= bucket_elements_) flat(slice.own(), DType::fp32, "slice in fp32", gradient_item_);
+    } else if (!contiguous_) {
+      own_.push_back(parameter.gradient);
+    } else {
+      if (own_.empty())
+        own_.push_back(flat(groups_.own_elements(), type_, "gradients of this partition", gradient_item_));
+      parameter.gradient.drop();
+    }
+  }
+
+  // The norm is taken in fp64 on the card, the copy to the host in fp32.
+  void send_to_host(Parameter& parameter, const Slice& slice) {
+    if (last_) {
+      flat(2 * slice.own(), DType::fp32, "gradient slice in fp64", gradient_item_);
+      flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
+    }
+    parameter.gradient.drop();
+  }
+
+  // Later micro-batches' gradients are added to the first's.
+  void keep_reduced() {
+    if (kept_.empty()) kept_ = std::move(own_);
+    own_.clear();
+  }
+
   Recorder& r_;
   const TrainingPlan& plan_;
-  std::int64_t ranks_, rank_, bucket_elements_;
-  bool overlaps_;
-  ItemId buffer_item_, gradient_item_;
+  FlatGroups groups_;
+  std::int64_t bucket_elements_;
+  bool overlaps_, contiguous_, on_host_, in_fp32_, last_ = true;
+  ItemId bucket_item_, gradient_item_, step_item_;
   DType type_ = DType::bf16;
-  std::int64_t part_ = 0, largest_own_slice_ = 0, own_elements_ = 0, filled_ = 0;
-  std::map<Parameter*, Slice> slices_;
-  std::vector<Parameter*> order_, waiting_;
-  std::vector<Tensor> buckets_;
-  Tensor flat_, own_;  // own_: reduced gradients of every tensor that overlaps this rank's partition
-  Parameter partition_;
+  std::int64_t filled_ = 0;
+  std::vector<Parameter*> waiting_;
+  std::vector<Tensor> flat_, buckets_;
+  std::vector<Tensor> own_,
+      kept_;  // reduced gradients of every tensor that overlaps this rank's partition: this micro-batch's, all
+  std::vector<Tensor> accumulator_;  // the same in fp32, this rank's part only, by group
+  std::vector<std::unique_ptr<Parameter>> partitions_;
+  Tensor staging_;
 };
 
 }  // namespace

@@ -138,7 +138,7 @@ void read(const JobSource& source, Draft& draft) { read_accelerate_part(source.k
 }  // namespace
 
 void read_accelerate_part(const Value& config, const std::string& file, Draft& draft) {
-  KeyReader reader(config, file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(config, file, {accelerate_table()}, draft.problems);
   const std::optional<std::int64_t> processes =
       reader.text("num_processes") == "-1" ? std::nullopt : reader.count("num_processes", 1);
   if (processes) draft.processes = processes;
@@ -159,6 +159,8 @@ void read_accelerate_part(const Value& config, const std::string& file, Draft& d
     draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));
   draft.add_records(reader);
 }
+
+KeyTable accelerate_table() { return {kRows, kHarmless, kSource}; }
 
 Importer accelerate_importer() {
   return {"accelerate", "accelerate's YAML, with its DeepSpeed or FSDP part", kSource, claim, read};

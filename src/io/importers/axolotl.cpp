@@ -33,6 +33,7 @@ constexpr KeyRow kRows[] = {
     {"eval_strategy", "", "whether the job evaluates"},
     {"sequence_len", "512", "tokens of a sequence"},
     {"sample_packing", "false", "several samples share a sequence"},
+    {"max_packed_sequence_len", "", "tokens of a packed sequence (old spelling of packing)"},
     {"pad_to_sequence_len", "", "every row has sequence_len tokens; on with packing"},
     {"batch_flattening", "", "samples are joined without padding"},
     {"bf16", "auto", "bf16 weights under autocast; auto: where the card can"},
@@ -135,7 +136,8 @@ constexpr std::string_view kHarmless =
     "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe "
     "use_sonicmoe use_* dsv4_* val_* "
     "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
-    "debug lora_layers_to_transform";
+    "debug lora_layers_to_transform gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
+    "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype";
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas";
 
@@ -174,7 +176,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     lora.alpha = reader.count("lora_alpha");
     lora.dropout = reader.real("lora_dropout");
     lora.targets = reader.flag("lora_target_linear") ? std::vector<std::string>{"all-linear"}
-                                                     : reader.texts("lora_target_modules");
+                                                     : read_targets(reader, "lora_target_modules");
     lora.modules_to_save = reader.texts("lora_modules_to_save");
     lora.dora = reader.flag("peft_use_dora");
     set_lora(lora, draft);
@@ -203,7 +205,9 @@ void read_batch(KeyReader& reader, Draft& draft) {
   if (const auto whole = reader.count("batch_size", 1); whole && !reader.is_given("gradient_accumulation_steps"))
     draft.set("accumulate", std::optional(std::max<std::int64_t>(1, *whole / micro)));
   draft.set("seq", reader.count("sequence_len", 1));
-  const bool packing = reader.flag("sample_packing");
+  const auto packed = reader.count("max_packed_sequence_len", 1);
+  const bool packing = reader.flag("sample_packing") || packed.has_value();
+  if (packed) draft.set("seq", packed);
   draft.set("packing", Value::of(packing));
   if (reader.text("batch_flattening") == "auto" || reader.flag("batch_flattening"))
     draft.set("padding_free", Value::of(true));
@@ -296,7 +300,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(source.keys, source.file, {axolotl_table()}, draft.problems);
   draft.model = reader.text("base_model");
   draft.model_key = "base_model";
   read_stage(reader, draft);
@@ -319,6 +323,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable axolotl_table() { return {kRows, kHarmless, kSource}; }
 
 Importer axolotl_importer() { return {"axolotl", "axolotl's YAML", kSource, claim, read}; }
 

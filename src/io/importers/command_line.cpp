@@ -306,7 +306,9 @@ class CommandParser {
         read_flag("-" + current, flags);
       } else if (current.find('=') != std::string::npos && !source_.launch.program.empty() &&
                  !current.starts_with('-')) {
-        flags.set(current.substr(0, current.find('=')), flag_value(current.substr(current.find('=') + 1)));
+        const std::size_t start = current.find_first_not_of('+');  // hydra's mark of a new key
+        if (start == std::string::npos || current[start] == '=') continue;
+        flags.set(current.substr(start, current.find('=') - start), flag_value(current.substr(current.find('=') + 1)));
       } else if (current.ends_with(".yaml") || current.ends_with(".yml") || current.ends_with(".json")) {
         read_main_file(current, "");
       }

@@ -88,7 +88,8 @@ constexpr std::string_view kHarmless =
     "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
     "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
     "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown "
-    "activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning*";
+    "activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning* "
+    "compression_training* sparse_attention*";
 
 // Sizes that the plan keeps under DeepSpeed's own names.
 constexpr std::array<std::string_view, 10> kCopied{"reduce_bucket_size",
@@ -211,9 +212,8 @@ void read(const JobSource& source, Draft& draft) {
 }  // namespace
 
 void read_deepspeed_part(const Value& config, const std::string& file, const DeepSpeedFill& fill, Draft& draft) {
-  const KeyTable table{kRows, kHarmless, "DeepSpeed 0.19.6: deepspeed/runtime/zero/config.py, precision_config.py"};
   if (!config.is_map()) return draft.problems.add({file, "", "a DeepSpeed configuration is a map of keys", ""});
-  KeyReader reader(config, file, {table}, draft.problems);
+  KeyReader reader(config, file, {deepspeed_table()}, draft.problems);
   draft.set("engine", Value::of("deepspeed"));
   std::int64_t stage = reader.count("zero_optimization.stage").value_or(0);
   if (stage > 3) reader.problem("zero_optimization.stage", "needs 0 to 3");
@@ -249,6 +249,10 @@ void read_deepspeed_argument(const Value& argument, const std::string& key, cons
   }
   const std::optional<Value> part = read_part(text, draft, key);
   if (part) read_deepspeed_part(*part, last_name(text), fill, draft);
+}
+
+KeyTable deepspeed_table() {
+  return {kRows, kHarmless, "DeepSpeed 0.19.6: deepspeed/runtime/zero/config.py, precision_config.py"};
 }
 
 Importer deepspeed_importer() { return {"deepspeed", "DeepSpeed's JSON", "deepspeedai/DeepSpeed 0.19.6", claim, read}; }

@@ -20,5 +20,16 @@ namespace membill::io {
 [[nodiscard]] Importer accelerate_importer();
 [[nodiscard]] Importer fsdp_importer();
 [[nodiscard]] Importer peft_importer();
+[[nodiscard]] Importer verl_importer();
+
+// Their keys, which exporters write by too.
+[[nodiscard]] KeyTable llamafactory_table();
+[[nodiscard]] KeyTable axolotl_table();
+[[nodiscard]] KeyTable torchtune_table();
+[[nodiscard]] KeyTable trl_table();
+[[nodiscard]] KeyTable deepspeed_table();
+[[nodiscard]] KeyTable accelerate_table();
+[[nodiscard]] KeyTable fsdp_table();  // each key with and without "fsdp_"
+[[nodiscard]] KeyTable peft_table();
 
 }  // namespace membill::io

@@ -49,17 +49,12 @@ struct BothSpellings {
   }
 };
 
-KeyTable table() {
-  static const BothSpellings both;
-  return {both.rows, both.harmless, kSource};
-}
-
 constexpr std::array<std::string_view, 6> kNumbered{"",         "full_shard",   "shard_grad_op",
                                                     "no_shard", "hybrid_shard", "hybrid_shard"};
 
 // The strategy as the plan spells it; empty with a problem when it is none.
 std::string strategy_word(const std::string& text, KeyReader& reader, std::string_view key) {
-  const std::string word = to_lower(text);
+  std::string word = to_lower(text);
   if (word.size() == 1 && word[0] >= '1' && word[0] <= '5')
     return std::string(kNumbered[static_cast<std::size_t>(word[0] - '0')]);
   for (const char* known : {"full_shard", "shard_grad_op", "no_shard", "hybrid_shard"}) {
@@ -120,7 +115,7 @@ void read(const JobSource& source, Draft& draft) {
 
 void read_fsdp_part(const Value& options, const std::string& file, const FsdpSurroundings& around, Draft& draft) {
   if (!options.is_map()) return draft.problems.add({file, around.prefix, "FSDP's options are a map of keys", ""});
-  KeyReader reader(options, file, {table()}, draft.problems, around.prefix);
+  KeyReader reader(options, file, {fsdp_table()}, draft.problems, around.prefix);
   const std::int64_t version = reader.count("version", 1).value_or(around.version);
   const bool second = version >= 2;
   draft.set("engine", Value::of(second ? "fsdp2" : "fsdp"));
@@ -148,11 +143,12 @@ void read_fsdp_part(const Value& options, const std::string& file, const FsdpSur
   draft.add_records(reader);
 }
 
-void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
-  FsdpSurroundings around;
-  around.wrap = false;
+namespace {
+
+// The words of --fsdp; false when they switch it off.
+bool read_fsdp_words(const std::vector<std::string>& words, FsdpSurroundings& around) {
   bool on = false;
-  for (const std::string& word : reader.texts("fsdp")) {
+  for (const std::string& word : words) {
     const std::string name = to_lower(word);
     if (name == "false" || name == "no") continue;
     on = true;
@@ -161,6 +157,15 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     if (name == "fsdp2") around.version = 2, around.wrap = true;
     if (name.find("shard") != std::string::npos) around.strategy = name.starts_with("hybrid") ? "hybrid_shard" : name;
   }
+  return on;
+}
+
+}  // namespace
+
+void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
+  FsdpSurroundings around;
+  around.wrap = false;
+  const bool on = read_fsdp_words(reader.texts("fsdp"), around);
   const Value* config = reader.given("fsdp_config");
   const bool wraps =
       reader.is_given("fsdp_transformer_layer_cls_to_wrap") || reader.count("fsdp_min_num_params").value_or(0) > 0;
@@ -178,6 +183,11 @@ void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
     if (part) options = *part;
   }
   read_fsdp_part(options, draft.file, around, draft);
+}
+
+KeyTable fsdp_table() {
+  static const BothSpellings kBoth;
+  return {kBoth.rows, kBoth.harmless, kSource};
 }
 
 Importer fsdp_importer() { return {"fsdp", "FSDP's JSON (fsdp_config)", kSource, claim, read}; }

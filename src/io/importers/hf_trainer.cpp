@@ -47,6 +47,7 @@ constexpr KeyRow kRows[] = {
     {"bits", "", "bits of the base's weights"},
     {"quant_type", "nf4", "4-bit format"},
     {"double_quant", "true", "the scales are quantised too"},
+    {"use_nested_quant", "", "", "double_quant"},
     {"load_in_4bit", "", "4-bit base"},
     {"use_4bit", "", "", "load_in_4bit"},
     {"use_4bit_quantization", "", "", "load_in_4bit"},
@@ -71,6 +72,9 @@ constexpr KeyRow kRows[] = {
     {"max_prompt_length", "", "tokens of the prompt"},
     {"use_ddp", "", "data parallel"},
     {"deepspeed_config", "", "", "deepspeed"},
+    {"use_reentrant", "", "reentrant checkpointing"},
+    {"activation_checkpointing", "", "", "gradient_checkpointing"},
+    {"lora_modules", "", "", "lora_target_modules"},
 };
 
 constexpr std::string_view kHarmless =
@@ -86,7 +90,10 @@ constexpr std::string_view kHarmless =
     "conversation_* "
     "eval_data_path validation_split_percentage train_dir pretrain_train_split add_eos_token wandb_* "
     "prompt_template_name train_on_inputs "
-    "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing ";
+    "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing add_special_tokens "
+    "append_concat_token chat_template_format dataset_* splits bnb_4bit_compute_dtype tune_llm tune_vision "
+    "max_slice_nums llm_type uid ip_address rdzv_* help verbose world_size bench_steps bind_cores_to_rank leaf_module "
+    "log_interval train_dataset_name data";
 
 constexpr std::string_view kSource = "public scripts on transformers' Trainer";
 
@@ -105,7 +112,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.rank = reader.count("lora_r", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
-  lora.targets = reader.texts("lora_target_modules");
+  lora.targets = read_targets(reader, "lora_target_modules");
   lora.modules_to_save = reader.texts("modules_to_save");
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);
@@ -171,7 +178,7 @@ void read(const JobSource& source, Draft& draft) {
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(reader, draft);
-  read_training_arguments(reader, false, draft);
+  read_training_arguments(reader, reader.flag("use_reentrant"), draft);
   read_method(reader, draft);
   read_lengths(reader, draft);
   const Value* flash = reader.given("use_flash_attn");

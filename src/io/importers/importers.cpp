@@ -22,7 +22,7 @@ std::vector<Importer> all_importers() {
   return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(),
           torchtune_importer(),    litgpt_importer(),   trl_importer(),       hf_trainer_importer(),
           unsloth_importer(),      megatron_importer(), deepspeed_importer(), accelerate_importer(),
-          fsdp_importer(),         peft_importer()};
+          fsdp_importer(),         peft_importer(),     verl_importer()};
 }
 
 std::string names_of_all() {
@@ -99,8 +99,8 @@ void check_facts(const Value& tree, const std::string& file) {
 }  // namespace
 
 std::span<const Importer> importers() {
-  static const std::vector<Importer> all = all_importers();
-  return all;
+  static const std::vector<Importer> kAll = all_importers();
+  return kAll;
 }
 
 const Importer* find_importer(std::string_view name) {

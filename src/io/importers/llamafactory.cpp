@@ -138,7 +138,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     lora.rank = reader.count("lora_rank", 1);
     lora.alpha = reader.count("lora_alpha");
     lora.dropout = reader.real("lora_dropout");
-    lora.targets = reader.texts("lora_target");
+    lora.targets = read_targets(reader, "lora_target");
     lora.modules_to_save = reader.texts("additional_target");
     if (lora.modules_to_save.empty() && resizes(reader)) lora.modules_to_save = {"embed_tokens", "lm_head"};
     lora.dora = reader.flag("use_dora");
@@ -219,7 +219,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  KeyReader reader(source.keys, source.file, {llamafactory_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(reader, draft);
@@ -239,6 +239,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable llamafactory_table() { return {kRows, kHarmless, kSource}; }
 
 Importer llamafactory_importer() {
   return {"llamafactory", "LLaMA-Factory's YAML, JSON and flags", kSource, claim, read};

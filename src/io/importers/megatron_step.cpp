@@ -68,7 +68,14 @@ constexpr std::string_view kHarmless =
     "delay_* create_attention_mask_in_dataloader q_lora_rank kv_lora_rank qk_* v_head_dim multi_latent_attention "
     "standalone_* "
     "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* "
-    "task epochs";
+    "task epochs activation_func_clamp_value algorithm allow_missing_* answer_file async_* batch_boundaries "
+    "calculate_per_token_loss check_weight_hash_* checkpoint container_* cp_comm_type cross_entropy_fusion_impl "
+    "dataloader_save dataset_provider decode_only_* decoupled_* deterministic_mode drain_* eod_* finetune_* fp8_* "
+    "first_last_* freeze_* glu_linear_offset grpo_* gt_path guess_file hf_* hypothesis image_tag_type img_* "
+    "incoming_* inference_* input_* langrl_* language_model_type max_num_tiles max_tokens_to_oom mscale* "
+    "num_partitions num_prompt_examples num_samples num_tokens_to_generate out_* output_* patch_dim prompt_* "
+    "query_in_block_prob rl_* special_tokens stream temperature top_k top_p use_te vision_model_type "
+    "retriever_* recompute_vision";
 constexpr std::string_view kSource = "NVIDIA/Megatron-LM: megatron/training/arguments.py";
 
 std::int64_t degree(KeyReader& reader, const char* key) {

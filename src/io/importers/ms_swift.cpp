@@ -149,7 +149,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.rank = reader.count("lora_rank", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
-  lora.targets = reader.texts("target_modules");
+  lora.targets = read_targets(reader, "target_modules");
   if (lora.targets.size() == 1 && lora.targets[0] == "DEFAULT") lora.targets.clear();
   if (lora.targets.size() == 1 && lora.targets[0] == "ALL") lora.targets = {"all-linear"};
   if (const auto regex = reader.text("target_regex")) lora.targets = {*regex};

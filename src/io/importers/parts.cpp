@@ -97,6 +97,13 @@ void set_lora(const LoraArguments& lora, Draft& draft) {
   if (!lora.modules_to_save.empty()) draft.set("adapter.modules_to_save", texts_value(lora.modules_to_save));
 }
 
+std::vector<std::string> read_targets(KeyReader& reader, std::string_view key) {
+  const Value* value = reader.given(key);
+  const bool pattern =
+      value != nullptr && value->is_string() && value->as_string().find_first_of("*+?()|^\\") != std::string::npos;
+  return pattern ? std::vector<std::string>{value->as_string()} : reader.texts(key);
+}
+
 void set_attention(const std::string& name, const std::string& key, Draft& draft) {
   const std::string kebab = to_kebab(name);
   for (const Name& known : kAttentions) {

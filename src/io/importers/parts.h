@@ -19,6 +19,8 @@ struct LoraArguments {
   bool dora = false;
 };
 void set_lora(const LoraArguments& lora, Draft& draft);
+// The targets under `key`: a list, names parted by commas or blanks, or one regular expression.
+[[nodiscard]] std::vector<std::string> read_targets(KeyReader& reader, std::string_view key);
 
 // The kernel behind a framework's name of it ("flash_attention_2", "fa2", "disabled"); an unknown name is a problem of `key`.
 void set_attention(const std::string& name, const std::string& key, Draft& draft);

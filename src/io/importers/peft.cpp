@@ -41,7 +41,7 @@ constexpr Type kTypes[] = {{"lora", "lora"},       {"adalora", "adalora"},      
 int claim(const JobSource& source) { return !source.arguments && source.keys.find("peft_type") != nullptr ? 100 : 0; }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(source.keys, source.file, {peft_table()}, draft.problems);
   draft.model = reader.text("base_model_name_or_path");
   draft.model_key = "base_model_name_or_path";
   draft.bf16 = true;
@@ -76,6 +76,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable peft_table() { return {kRows, kHarmless, kSource}; }
 
 Importer peft_importer() { return {"peft", "PEFT's adapter_config.json", kSource, claim, read}; }
 

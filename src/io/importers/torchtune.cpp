@@ -1,6 +1,7 @@
 // torchtune's YAML (tune run).
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/torchtune_builders.h"
 
 namespace membill::io {
 namespace {
@@ -62,46 +63,6 @@ constexpr std::string_view kHarmless =
     "training* debug_*";
 constexpr std::string_view kSource = "pytorch/torchtune bd2a0fc: recipes/configs, recipes/*.py";
 
-// Builders whose names do not spell the preset's.
-struct Builder {
-  std::string_view name, preset;
-};
-constexpr Builder kBuilders[] = {{"code_llama2_7b", "codellama-7b"},
-                                 {"code_llama2_13b", "codellama-13b"},
-                                 {"code_llama2_70b", "codellama-70b"},
-                                 {"mistral_7b", "mistral-7b-v0.1"},
-                                 {"mistral_reward_7b", "mistral-7b-v0.1"},
-                                 {"phi3_mini", "phi-3-mini-4k-instruct"},
-                                 {"phi4_14b", "phi-4"},
-                                 {"gemma_2b", "gemma-2b"},
-                                 {"gemma_7b", "gemma-7b"},
-                                 {"llama3_3_70b", "llama-3.3-70b-instruct"},
-                                 {"llama3_2_11b", "llama-3.2-11b-vision"},
-                                 {"llama2_reward_7b", "llama-2-7b"}};
-
-// Beginnings of names, the longer ones first; what follows is the size ("1_5b").
-constexpr Builder kHeads[] = {{"llama3_1_", "llama-3.1"}, {"llama3_2_", "llama-3.2"}, {"llama3_3_", "llama-3.3"},
-                              {"llama3_", "llama-3"},     {"llama2_", "llama-2"},     {"qwen2_5_", "qwen2.5"},
-                              {"qwen2_", "qwen2"},        {"qwen3_", "qwen3"},        {"gemma2_", "gemma-2"},
-                              {"gemma_", "gemma"}};
-
-// "lora_llama3_1_8b" -> "llama-3.1-8b"; "qwen2_5_7b_base" -> "qwen2.5-7b"; "gemma2_27b" -> "gemma-2-27b".
-std::string preset_of(std::string name) {
-  for (const char* ending : {"_base", "_instruct"}) {
-    if (name.ends_with(ending)) name.resize(name.size() - std::string_view(ending).size());
-  }
-  for (const Builder& builder : kBuilders) {
-    if (name == builder.name) return std::string(builder.preset);
-  }
-  for (const Builder& head : kHeads) {
-    if (!name.starts_with(head.name)) continue;
-    std::string size = name.substr(head.name.size());
-    for (char& c : size) c = c == '_' ? '.' : c;
-    return std::string(head.preset) + "-" + size;
-  }
-  return name;
-}
-
 // A copy of `value` with "${key}" replaced by what stands at the top of `root` under that key.
 Value with_references(const Value& value, const Value& root, int depth) {
   if (value.is_string() && value.as_string().starts_with("${") && value.as_string().ends_with("}")) {
@@ -142,7 +103,7 @@ void read_model(KeyReader& reader, Draft& draft) {
   for (const std::string_view prefix : {"qlora_", "lora_"}) {
     if (builder.starts_with(prefix)) builder.erase(0, prefix.size());
   }
-  draft.model = preset_of(builder);
+  draft.model = torchtune_preset(builder);
   draft.model_key = "model._component_";
   draft.set("method", Value::of("full"));
   if (lora) read_lora(reader, draft);
@@ -236,7 +197,7 @@ int claim(const JobSource& source) {
 
 void read(const JobSource& source, Draft& draft) {
   const Value keys = with_references(source.keys, source.keys, 0);
-  KeyReader reader(keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(keys, source.file, {torchtune_table()}, draft.problems);
   draft.set("implementation", Value::of("torchtune"));
   draft.set("loop", Value::of("plain"));
   read_precision(reader, draft);
@@ -248,6 +209,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable torchtune_table() { return {kRows, kHarmless, kSource}; }
 
 Importer torchtune_importer() { return {"torchtune", "torchtune's YAML", kSource, claim, read}; }
 

@@ -127,7 +127,7 @@ void read_adapters(KeyReader& reader, Draft& draft) {
   lora.rank = reader.count("lora_r", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
-  lora.targets = reader.texts("lora_target_modules");
+  lora.targets = read_targets(reader, "lora_target_modules");
   lora.modules_to_save = reader.texts("lora_modules_to_save");
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);
@@ -174,7 +174,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  KeyReader reader(source.keys, source.file, {trl_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(source, reader, draft);
@@ -191,6 +191,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable trl_table() { return {kRows, kHarmless, kSource}; }
 
 Importer trl_importer() { return {"trl", "TRL's YAML and flags", kSource, claim, read}; }
 

@@ -1,0 +1,62 @@
+#include "blocks/trl_classic.h"
+
+namespace membill {
+namespace {
+
+constexpr std::int64_t kEntropyRows = 128;
+
+}  // namespace
+
+Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
+  Recorder& r = f.r;
+  Tensor part = r.view(x, shape);
+  if (!r.needs_node({&x})) return part;
+  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(whole, type, label)};
+  });
+  return part;
+}
+
+Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
+  Recorder& r = f.r;
+  const Shape column{logits.rows(), Size(1)}, row{r.symbols().ceil_div(logits.rows(), f.dims.b), f.dims.V};
+  const Tensor labels = r.empty(column, DType::int64, "shifted labels");
+  const Tensor selected = r.empty(column, logits.dtype(), "logits of the labels");
+  { const Tensor shifted = r.empty(row, logits.dtype(), "logits of a row less their maximum"); }
+  Tensor normaliser = r.empty(column, logits.dtype(), "log of the normaliser");
+  Tensor result = r.empty(column, logits.dtype(), "log-probabilities");
+  if (!r.needs_node({&logits})) return result;
+  r.record({&result}, {r.edge(logits)},
+           [kept = r.saved(logits), labels, kept_normaliser = r.saved(normaliser), row](Recorder& rec, Gradients&) {
+             const Shape& shape = kept.shape();
+             Tensor rows = rec.empty(shape, kept.dtype(), "gradients of the rows");
+             Tensor stacked;
+             {
+               const Tensor difference = rec.empty(row, kept.dtype(), "exponent of a row");
+               const Tensor power = rec.empty(row, kept.dtype(), "exponential of a row");
+             }
+             stacked = rec.empty(shape, kept.dtype(), "gradient of the logits");
+             rows.drop();
+             const Tensor gathered = rec.empty(shape, kept.dtype(), "gradient of the gather, zero-filled");
+             return Gradients{stacked};
+           });
+  return result;
+}
+
+void classic_supervised_metrics(Forward& f, const Tensor& logits) {
+  Recorder& r = f.r;
+  const bool grad = r.grad_enabled();
+  r.set_grad_enabled(false);
+  {
+    const Shape chunk{Size(kEntropyRows), f.dims.V};
+    const Tensor log_probabilities = r.empty(chunk, logits.dtype(), "log-probabilities of a chunk");
+    const Tensor probabilities = r.empty(chunk, logits.dtype(), "probabilities of a chunk");
+    const Tensor products = r.empty(chunk, logits.dtype(), "products of a chunk");
+  }
+  {
+    const Tensor shifted = r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
+  }
+  r.set_grad_enabled(grad);
+}
+
+}  // namespace membill

@@ -1,0 +1,287 @@
+#include "estimate/engines/fsdp1.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "estimate/engines/fsdp1_unit.h"
+
+namespace membill {
+namespace {
+
+FlatPlan flat_plan(const TrainingPlan& plan, const Hardware& hardware) {
+  const std::int64_t ranks = plan.sharding.shard_group.value_or(hardware.count);
+  return {ranks, hardware.rank.value_or(0) % ranks, engine_flag(plan, "use_orig_params", true),
+          plan.sharding.offload != "none"};
+}
+
+class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
+ public:
+  Fsdp1(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
+      : r_(recorder),
+        plan_(plan),
+        flat_(flat_plan(plan, hardware)),
+        builder_(recorder, plan, flat_),
+        wrap_(engine_word(plan, "wrap", "block")),
+        prefetches_(engine_word(plan, "backward_prefetch", plan.loop == Loop::trainer ? "none" : "backward_pre")),
+        reshards_(plan.sharding.fsdp != "shard_grad_op"),
+        shard_item_(recorder.writer().item("gathered.flat")),
+        gathered_item_(recorder.writer().item("gathered.parameters")),
+        reduce_item_(recorder.writer().item("buffers.reduce_scatter")),
+        gradient_item_(recorder.writer().item("gradients")) {
+    r_.set_backward_hooks([this](int unit, int layer) { before_layer_backward(unit, layer); },
+                          [this](int unit, int layer) { after_layer_backward(unit, layer); });
+    if (wrap_ == "peft") r_.set_parameter_use(this);
+  }
+
+  void wrap(JobModules& job) override {
+    job_ = &job;
+    job.trained.clear();
+    add_outer(job.model.outer);
+    for (UnitModules& unit : job.model.units) {
+      r_.writer().enter(unit.unit, true);
+      for (std::size_t layer = 0; layer < unit.layers.size(); ++layer) {
+        Fsdp1Unit& target = wrap_ == "none" ? root_ : layers_[{unit.unit, static_cast<int>(layer)}];
+        add_modules(target, unit.layers[layer]);
+        if (wrap_ != "none") close(target);
+      }
+      r_.writer().leave();
+    }
+    if (!root_.is_empty()) close(root_);
+  }
+
+  void begin_micro_batch(bool last) override {
+    reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer);
+  }
+
+  // A flat parameter's hook runs when its gradient is complete: those of single tensors at once, the others as their unit ends.
+  void gradient_ready(Parameter& parameter) override {
+    if (const auto found = leaves_.find(&parameter); found != leaves_.end()) after_unit_backward(*found->second);
+  }
+
+  ForwardHooks* forward_hooks() override { return this; }
+
+  void before_model() override {
+    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+    gather(root_);
+  }
+  void before_embedding() override { gather(embedding_); }
+  Tensor after_embedding(Tensor embedded) override {
+    if (embedding_.is_empty()) return embedded;
+    leave(embedding_);
+    return r_.with_backward_hook(embedded, [this] { before_unit_backward(embedding_); });
+  }
+  void before_layer(int unit, int layer) override {
+    Fsdp1Unit* now = find(unit, layer);
+    if (now == nullptr) return;
+    gather(*now);
+    if (engine_flag(plan_, "forward_prefetch", false) && now->position + 1 < order_.size())
+      gather(*order_[now->position + 1]);
+  }
+  void after_layer(int unit, int layer) override {
+    if (Fsdp1Unit* now = find(unit, layer)) leave(*now);
+  }
+  void after_model() override {}
+
+  Tensor before(Tensor input, Parameter& weight, Parameter*) override {
+    const auto found = leaves_.find(&weight);
+    if (found != leaves_.end()) gather(*found->second);
+    return input;
+  }
+  Tensor after(Tensor output, Parameter& weight, Parameter*) override {
+    const auto found = leaves_.find(&weight);
+    if (found == leaves_.end()) return output;
+    leave(*found->second);
+    return r_.with_backward_hook(output, [this, unit = found->second] { gather(*unit); });
+  }
+
+  // The root's pre-backward prefetches the last unit.
+  void before_backward() override {
+    if (prefetches_ == "backward_pre") prefetch(order_.size());
+  }
+
+  void after_backward() override {
+    for (Fsdp1Unit* unit : {&embedding_, &root_}) after_unit_backward(*unit);
+    if (!flat_.on_host) return;
+    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+  }
+
+  [[nodiscard]] bool clips() const override { return true; }
+
+  void after_step() override {
+    if (flat_.aligned) return;
+    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+  }
+
+  // The flat shards and their gradients are page-locked.
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
+    std::map<std::string, std::int64_t> bytes;
+    if (!flat_.on_host) return bytes;
+    for (const Fsdp1Unit* unit : units_) {
+      const std::int64_t taken = pinned_bytes(unit->shard * bytes_per_element(unit->stored)) *
+                                 r_.symbols().evaluate(r_.writer().turns(unit->own.unit));
+      bytes[unit->trains() && has_adapters(plan_) ? "weights.adapter" : "weights.base"] += taken;
+      if (unit->trains()) bytes["gradients"] += taken;
+    }
+    return bytes;
+  }
+
+ private:
+  using Key = std::pair<int, int>;  // unit, layer
+
+  void add_outer(Modules& outer) {
+    for (const auto& module : outer.all()) {
+      const bool apart = wrap_ == "block+embedding" && module->role == TensorRole::embedding;
+      add_module(apart ? embedding_ : root_, *module);
+    }
+    if (!embedding_.is_empty()) close(embedding_);
+  }
+
+  void add_modules(Fsdp1Unit& unit, Modules& modules) {
+    for (const auto& module : modules.all()) add_module(unit, *module);
+  }
+
+  void add_module(Fsdp1Unit& unit, Module& module) {
+    const DType base = unquantized_dtype(plan_);
+    if (module.quantized != nullptr)
+      builder_.add_codes(unit, module);
+    else
+      builder_.add(unit, module.weight, base);
+    if (module.bias != nullptr) builder_.add(unit, *module.bias, base);
+    if (module.adapter != nullptr)
+      for (Parameter* part : {&module.adapter->down, &module.adapter->up, module.adapter->magnitude.get()})
+        if (part != nullptr) add_adapter(unit, *part);
+    if (module.original != nullptr) builder_.add(unit, *module.original, base);
+    if (module.original_bias != nullptr) builder_.add(unit, *module.original_bias, base);
+  }
+
+  // peft utils/other.py fsdp_auto_wrap_policy: a module without children whose weight trains is a unit.
+  void add_adapter(Fsdp1Unit& unit, Parameter& part) {
+    if (wrap_ != "peft") return builder_.add(unit, part, adapter_dtype(plan_));
+    auto& leaf = leaf_units_.emplace_back(std::make_unique<Fsdp1Unit>());
+    leaves_[&part] = leaf.get();
+    builder_.add(*leaf, part, adapter_dtype(plan_));
+    builder_.close(*leaf);
+    register_unit(*leaf);
+  }
+
+  void close(Fsdp1Unit& unit) {
+    builder_.close(unit);
+    if (&unit != &root_) {
+      unit.position = order_.size();
+      order_.push_back(&unit);
+    }
+    register_unit(unit);
+  }
+
+  void register_unit(Fsdp1Unit& unit) {
+    units_.push_back(&unit);
+    if (!unit.trains()) return;
+    job_->trained.push_back(
+        {&unit.own, TensorRole::other, unit.own.value.shape().elements(), {}, false, flat_.on_host});
+  }
+
+  Fsdp1Unit* find(int unit, int layer) {
+    const auto found = layers_.find({unit, layer});
+    return found == layers_.end() ? nullptr : &found->second;
+  }
+
+  Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
+    return r_.empty({Size(elements), Size(1)}, type, label, item);
+  }
+
+  // The shard comes from the host or is cast when its type differs; the unsharded flat parameter is what modules use.
+  void gather(Fsdp1Unit& unit) {
+    if (unit.is_empty() || unit.whole.defined()) return;
+    Tensor here, cast;
+    if (flat_.on_host) here = flat(unit.shard, unit.stored, "shard from the host", shard_item_);
+    if (unit.gathered != unit.stored) cast = flat(unit.shard, unit.gathered, "low-precision shard", shard_item_);
+    unit.whole = flat(unit.shard * flat_.ranks, unit.gathered, "unsharded flat parameter", gathered_item_);
+  }
+
+  void leave(Fsdp1Unit& unit) const {
+    if (reshards_) unit.whole.drop();
+  }
+
+  void prefetch(std::size_t position) {
+    if (position > 0) gather(*order_[position - 1]);
+  }
+
+  void before_unit_backward(Fsdp1Unit& unit) {
+    gather(unit);
+    if (prefetches_ == "backward_pre") prefetch(unit.position);
+  }
+
+  void before_layer_backward(int unit, int layer) {
+    if (Fsdp1Unit* now = find(unit, layer)) before_unit_backward(*now);
+  }
+
+  void after_layer_backward(int unit, int layer) {
+    if (Fsdp1Unit* now = find(unit, layer)) after_unit_backward(*now);
+  }
+
+  // The backward of the views joins all gradients, zeros for frozen tensors, in one flat tensor.
+  Tensor join_gradients(Fsdp1Unit& unit) {
+    std::vector<Tensor> zeros;
+    for (const FlatMember& member : unit.members)
+      if (!member.whole->gradient.defined() && unit.members.size() > 1)
+        zeros.push_back(flat(member.elements, unit.gathered, "zeros for a frozen tensor", gradient_item_));
+    Tensor joined;
+    if (unit.members.size() == 1 && unit.elements == unit.members.front().elements)
+      joined = unit.members.front().whole->gradient;
+    else
+      joined = flat(unit.elements, unit.gathered, "flat gradient", gradient_item_);
+    for (FlatMember& member : unit.members) member.whole->gradient.drop();
+    return joined;
+  }
+
+  void after_unit_backward(Fsdp1Unit& unit) {
+    bool any = false;
+    for (const FlatMember& member : unit.members) any = any || member.whole->gradient.defined();
+    Tensor joined = any ? join_gradients(unit) : Tensor();
+    if (reshards_ || reduces_) unit.whole.drop();
+    if (prefetches_ == "backward_post" && !unit.is_empty() && &unit != &root_) prefetch(unit.position);
+    if (!any) return;
+    if (unit.gradient.defined()) joined = std::move(unit.gradient);  // added in place
+    if (!reduces_)
+      unit.gradient = std::move(joined);
+    else
+      reduce(unit, std::move(joined));
+  }
+
+  void reduce(Fsdp1Unit& unit, Tensor gradient) {
+    const DType type = named_reduce_dtype(plan_).value_or(unit.gathered);
+    Tensor cast, padded;
+    if (type != gradient.dtype())
+      cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_);
+    if (unit.elements != unit.shard * flat_.ranks)
+      padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_);
+    Tensor part = flat(unit.shard, type, "sharded gradient", gradient_item_);
+    Tensor own = type == unit.stored ? part : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_);
+    if (!unit.reduced.defined()) unit.reduced = std::move(own);
+    if (!flat_.on_host) unit.own.gradient = unit.reduced;
+  }
+
+  Recorder& r_;
+  const TrainingPlan& plan_;
+  FlatPlan flat_;
+  Fsdp1Builder builder_;
+  std::string wrap_, prefetches_;
+  bool reshards_, reduces_ = true;
+  ItemId shard_item_, gathered_item_, reduce_item_, gradient_item_;
+  JobModules* job_ = nullptr;
+  Fsdp1Unit root_, embedding_;
+  std::map<Key, Fsdp1Unit> layers_;
+  std::vector<std::unique_ptr<Fsdp1Unit>> leaf_units_;
+  std::map<const Parameter*, Fsdp1Unit*> leaves_;
+  std::vector<Fsdp1Unit*> units_;
+  std::vector<Fsdp1Unit*> order_;  // but root and leaves, in forward order
+};
+
+}  // namespace
+
+std::unique_ptr<EngineRun> make_fsdp1(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware) {
+  return std::make_unique<Fsdp1>(recorder, plan, hardware);
+}
+
+}  // namespace membill

@@ -1,0 +1,75 @@
+#include "estimate/engines/placement.h"
+
+#include <cstdlib>
+
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+bool is_fsdp(const TrainingPlan& plan) { return plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2; }
+
+bool is_trainers_mixed_precision(const TrainingPlan& plan) {
+  return plan.loop == Loop::trainer && regime(plan.precision).autocast;
+}
+
+std::optional<DType> floating(const std::string& word) {
+  if (word == "bf16") return DType::bf16;
+  if (word == "fp16") return DType::fp16;
+  if (word == "fp32") return DType::fp32;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string engine_word(const TrainingPlan& plan, const char* key, const char* fallback) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  return found == plan.sharding.engine_keys.end() || found->second == "auto" ? fallback : found->second;
+}
+
+double engine_number(const TrainingPlan& plan, const char* key, double fallback) {
+  const std::string word = engine_word(plan, key, "");
+  return word.empty() ? fallback : std::strtod(word.c_str(), nullptr);
+}
+
+bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback) {
+  return engine_word(plan, key, fallback ? "true" : "false") == "true";
+}
+
+bool shards_parameters(const TrainingPlan& plan) {
+  if (is_fsdp(plan)) return plan.sharding.fsdp != "none" && plan.sharding.fsdp != "no_shard";
+  return plan.engine == Engine::deepspeed && plan.sharding.zero == 3;
+}
+
+std::optional<DType> gathered_dtype(const TrainingPlan& plan) {
+  if (!is_fsdp(plan) || !shards_parameters(plan)) return std::nullopt;
+  const std::string word = engine_word(plan, "param_dtype", "");
+  if (word.empty() && is_trainers_mixed_precision(plan)) return regime(plan.precision).compute;
+  return floating(word);
+}
+
+std::optional<DType> named_reduce_dtype(const TrainingPlan& plan) {
+  const std::string word = engine_word(plan, "reduce_dtype", "");
+  if (word.empty() && is_trainers_mixed_precision(plan)) return gathered_dtype(plan);
+  return floating(word);
+}
+
+DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
+  const bool upcast =
+      is_fsdp(plan) && trained && is_trainers_mixed_precision(plan) && !weight_format(plan.weights).quantized;
+  return upcast ? DType::fp32 : dtype;
+}
+
+// FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones.
+bool has_own_memory(const TrainingPlan& plan, bool trained) {
+  if (shards_parameters(plan)) return false;
+  return plan.engine != Engine::deepspeed || plan.sharding.zero < 1 || !trained;
+}
+
+Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype, const char* label,
+                       ItemId item, bool trained) {
+  if (has_own_memory(plan, trained)) return recorder.empty(shape, dtype, label, item);
+  return recorder.placeholder(shape, gathered_dtype(plan).value_or(dtype));
+}
+
+}  // namespace membill

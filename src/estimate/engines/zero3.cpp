@@ -1,0 +1,327 @@
+#include "estimate/engines/zero3.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "estimate/engines/flat_groups.h"
+#include "estimate/engines/zero3_coordinator.h"
+
+namespace membill {
+namespace {
+
+constexpr double kPrefetch = 5e7, kPersistence = 1e5, kLive = 1e9, kReuse = 1e9, kSubGroup = 1e9;
+
+// "auto" as transformers fills it in (integrations/deepspeed.py trainer_config_finalize).
+std::int64_t limit(const TrainingPlan& plan, const char* key, double fallback, std::int64_t automatic) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  if (found != plan.sharding.engine_keys.end() && found->second == "auto") return automatic;
+  return static_cast<std::int64_t>(engine_number(plan, key, fallback));
+}
+
+GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::int64_t hidden) {
+  const auto live = static_cast<std::int64_t>(kLive), reuse = static_cast<std::int64_t>(kReuse);
+  constexpr std::int64_t kNineTenths = 9;
+  return {ranks, limit(plan, "stage3_prefetch_bucket_size", kPrefetch, hidden * hidden * kNineTenths / 10),
+          limit(plan, "stage3_max_live_parameters", kLive, live),
+          limit(plan, "stage3_max_reuse_distance", kReuse, reuse)};
+}
+
+class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
+ public:
+  Zero3(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
+      : r_(recorder),
+        plan_(plan),
+        ranks_(hardware.count),
+        persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * hidden)),
+        bucket_elements_(reduce_bucket_elements(plan, hidden)),
+        optimizer_on_host_(plan.sharding.offload != "none"),
+        parameters_on_host_(plan.sharding.offload.find("param") != std::string::npos),
+        contiguous_(engine_flag(plan, "contiguous_gradients", true)),
+        gradient_type_(engine_word(plan, "grad_accum_dtype", "") == "fp32" ? DType::fp32 : DType::bf16),
+        coordinator_(recorder, gather_limits(plan, hardware.count, hidden)),
+        bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
+        gradient_item_(recorder.writer().item("gradients")) {
+    r_.set_parameter_use(this);
+    if (plan.checkpointing.mode != Checkpointing::none)
+      r_.set_backward_hooks([this](int unit, int layer) { enter_last_of({unit, layer}); }, nullptr);
+  }
+
+  void wrap(JobModules& job) override {
+    add_modules(job.model.outer);
+    for (UnitModules& unit : job.model.units)
+      for (Modules& layer : unit.layers) {
+        has_opened_mlp_ = false;
+        add_modules(layer);
+      }
+    make_sub_groups(job);
+    if (contiguous_) bucket_ = flat(bucket_elements_, DType::bf16, "reduce bucket", bucket_item_);
+  }
+
+  ForwardHooks* forward_hooks() override { return this; }
+
+  void before_model() override {
+    gather_vectors();
+    in_forward_ = true;
+    pass_silent(2);  // the model with its head, the model
+  }
+  void before_layer(int unit, int layer) override {
+    layer_ = {unit, layer};
+    pass_silent(1);
+  }
+  void after_layer(int, int) override {}
+  void after_model() override { in_forward_ = false; }
+  void before_backward() override { pass_silent(1); }
+
+  Tensor before(Tensor input, Parameter& weight, Parameter* bias) override {
+    const Zero3Coordinator::Group module = group(weight, bias);
+    if (module.empty()) return input;
+    announce(*module.front(), false);
+    if (in_forward_) last_of_layer_[layer_] = module;
+    coordinator_.fetch(module);
+    return r_.with_backward_hook(input, [this, module] { leave_backward(module); });
+  }
+
+  Tensor after(Tensor output, Parameter& weight, Parameter* bias) override {
+    const Zero3Coordinator::Group module = group(weight, bias);
+    if (module.empty()) return output;
+    if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
+    if (module.front()->role == TensorRole::embedding) pass_silent(1);  // rotary embedding
+    return r_.with_backward_hook(output, [this, module] { enter_backward(module); });
+  }
+
+  // The gradient is copied into the bucket, or waits beside it when it is larger.
+  void gradient_ready(Parameter& parameter) override {
+    const auto found = partitioned_.find(&parameter);
+    if (found == partitioned_.end() || !parameter.gradient.defined()) return;
+    const std::int64_t elements = found->second.elements;
+    if (filled_ > 0 && filled_ + elements > bucket_elements_) reduce();
+    if (contiguous_ && filled_ + elements <= bucket_elements_) parameter.gradient.drop();
+    filled_ += elements;
+    waiting_.push_back(&parameter);
+  }
+
+  void after_backward() override {
+    reduce();
+    while (!active_.empty()) leave_backward(active_.back());
+    coordinator_.end_pass();
+  }
+
+  [[nodiscard]] std::size_t sub_steps() const override { return sub_groups_.size(); }
+
+  void before_step() override {
+    for (auto& [parameter, p] : partitioned_) p.whole.drop();
+    vectors_.clear();
+  }
+
+  // Gradients of a sub-group are joined, then made fp32.
+  void before_sub_step(std::size_t index) override {
+    if (optimizer_on_host_) return;
+    Parameter& group = *sub_groups_[index];
+    const Shape shape = group.value.shape();
+    Tensor joined = r_.empty(shape, gradient_type_, "gradients of a sub-group", gradient_item_);
+    group.gradient = gradient_type_ == DType::fp32
+                         ? joined
+                         : r_.empty(shape, DType::fp32, "fp32 gradients of a sub-group", gradient_item_);
+  }
+  void after_sub_step(std::size_t index) override { sub_groups_[index]->gradient.drop(); }
+
+  void after_step() override {
+    gather_vectors();
+    for (auto& [parameter, p] : partitioned_)
+      if (p.persists && !is_vector(*parameter)) p.whole = flat(p.elements, p.type, "persistent parameter", p.item);
+  }
+
+  [[nodiscard]] bool clips() const override { return true; }
+
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
+    std::map<std::string, std::int64_t> bytes;
+    if (!optimizer_on_host_) return bytes;
+    const auto taken = [&](std::int64_t count) {
+      return engine_flag(plan_, "pin_memory", true) ? pinned_bytes(count) : count;
+    };
+    bytes["weights.master"] = 4 * trained_part_;
+    bytes["gradients"] = taken(4 * trained_part_) + taken(bytes_per_element(gradient_type_) * trained_part_);
+    if (!parameters_on_host_) return bytes;
+    bytes["weights.base"] = taken(2 * trained_part_);
+    for (const auto& [parameter, p] : partitioned_) bytes["weights.base"] += taken(2 * p.part);
+    return bytes;
+  }
+
+ private:
+  using Layer = std::pair<int, int>;  // unit, layer
+
+  Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
+    return r_.empty({Size(elements), Size(1)}, type, label, item);
+  }
+
+  void add_modules(const Modules& modules) {
+    for (const auto& module : modules.all()) {
+      Partitioned& weight = add(module->weight);
+      weight.role = module->role;
+      weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
+      has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
+      if (module->bias != nullptr) add(*module->bias);
+      if (module->adapter != nullptr) {
+        add(module->adapter->down);
+        add(module->adapter->up);
+        if (module->adapter->magnitude != nullptr) add(*module->adapter->magnitude);
+      }
+      if (module->original != nullptr) add(*module->original);
+      if (module->original_bias != nullptr) add(*module->original_bias);
+    }
+  }
+
+  Partitioned& add(Parameter& parameter) {
+    Partitioned p;
+    p.number = static_cast<std::int64_t>(partitioned_.size());
+    p.elements = r_.symbols().evaluate(parameter.value.shape().elements());
+    p.part = ceil_div(p.elements, ranks_);
+    p.type = parameter.value.dtype();
+    p.item = gathered_item();
+    p.persists = p.elements <= persistence_;
+    p.on_host = parameters_on_host_;
+    if (!parameter.trainable && !parameters_on_host_)
+      kept_.push_back(flat(p.part, p.type, "partition", parameter.item));
+    return partitioned_.emplace(&parameter, std::move(p)).first->second;
+  }
+
+  [[nodiscard]] ItemId gathered_item() { return r_.writer().item("gathered.parameters"); }
+
+  // stage3.py _create_fp16_sub_groups: trained parameters until a sub-group is full.
+  void make_sub_groups(JobModules& job) {
+    const std::int64_t most = limit(plan_, "sub_group_size", kSubGroup, static_cast<std::int64_t>(kSubGroup));
+    std::vector<std::int64_t> parts(1, 0);
+    for (const TrainedParameter& trained : job.trained) {
+      if (parts.back() >= most) parts.push_back(0);
+      parts.back() += partitioned_.at(trained.parameter).part;
+      trained_part_ += partitioned_.at(trained.parameter).part;
+    }
+    const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
+    if (!parameters_on_host_) kept_.push_back(flat(trained_part_, DType::bf16, "flat partitions", weights));
+    if (!optimizer_on_host_)
+      kept_.push_back(flat(trained_part_, gradient_type_, "gradient partitions", gradient_item_));
+    job.trained.clear();
+    for (const std::int64_t part : parts) add_sub_group(job, part);
+  }
+
+  void add_sub_group(JobModules& job, std::int64_t part) {
+    const Shape shape{Size(part), Size(1)};
+    sub_groups_.push_back(std::make_unique<Parameter>());
+    Parameter& group = *sub_groups_.back();
+    group.value = optimizer_on_host_
+                      ? r_.placeholder(shape, DType::fp32)
+                      : r_.empty(shape, DType::fp32, "fp32 master of a sub-group", r_.writer().item("weights.master"));
+    group.trainable = true;
+    job.trained.push_back({&group, TensorRole::other, Size(part), {}, optimizer_on_host_, optimizer_on_host_});
+  }
+
+  // Norms and biases beside linears: whole from the first use on.
+  void gather_vectors() {
+    if (!vectors_.empty()) return;
+    for (auto& [parameter, p] : partitioned_)
+      if (p.persists && is_vector(*parameter))
+        vectors_.push_back(flat(p.elements, p.type, "persistent parameter", p.item));
+  }
+
+  [[nodiscard]] static bool is_vector(const Parameter& parameter) { return parameter.value.width() == Size(1); }
+
+  Zero3Coordinator::Group group(Parameter& weight, Parameter*) {
+    const auto found = partitioned_.find(&weight);
+    if (found == partitioned_.end()) return {};
+    return {&found->second};
+  }
+
+  [[nodiscard]] static bool is_of_mlp(const Partitioned& p) {
+    return p.role == TensorRole::mlp || p.role == TensorRole::expert || p.role == TensorRole::router;
+  }
+
+  void pass_silent(int modules) {
+    for (int i = 0; i < modules; ++i) coordinator_.fetch({});
+  }
+
+  // Modules without parameters to gather that run before the one of `next`: norms, containers, activations.
+  void announce(const Partitioned& next, bool backward) {
+    const Partitioned* last = std::exchange(last_, &next);
+    const bool from_mlp = last != nullptr && is_of_mlp(*last),
+               from_attention = last != nullptr && last->role == TensorRole::attention;
+    if (is_of_mlp(next)) {
+      if (backward && !from_mlp) return pass_silent(from_attention ? 3 : 4);               // (model,) norm, layer, MLP
+      if (backward ? next.opens_mlp : from_mlp && last->opens_mlp) return pass_silent(1);  // activation
+      if (!backward && !from_mlp) pass_silent(2);                                          // norm, MLP
+    } else if (next.role == TensorRole::attention && !from_attention) {
+      pass_silent(2);  // norm, attention
+    } else if (next.role == TensorRole::head && !backward) {
+      pass_silent(1);  // norm
+    }
+  }
+
+  // torch.utils.checkpoint recomputes a layer when the first node of its graph asks for a saved tensor: the layer's last module has been
+  // entered by then.
+  void enter_last_of(const Layer& layer) {
+    const auto found = last_of_layer_.find(layer);
+    if (found == last_of_layer_.end()) return;
+    enter_backward(found->second);
+    entered_ = found->second;
+  }
+
+  void enter_backward(const Zero3Coordinator::Group& module) {
+    if (module == entered_) return entered_.clear();
+    announce(*module.front(), true);
+    active_.push_back(module);
+    coordinator_.fetch(module);
+  }
+
+  void leave_backward(const Zero3Coordinator::Group& module) {
+    const auto at = std::find(active_.begin(), active_.end(), module);
+    const Zero3Coordinator::Group left = module;
+    if (at != active_.end()) active_.erase(at);
+    coordinator_.release(left);
+  }
+
+  // reduce_scatter_coalesced: several gradients, or one that the ranks do not divide, are joined in a copy.
+  void reduce() {
+    if (waiting_.empty()) return;
+    std::int64_t padded = 0;
+    for (const Parameter* parameter : waiting_) padded += partitioned_.at(parameter).part * ranks_;
+    {
+      Tensor joined;
+      if (waiting_.size() > 1 || padded != filled_)
+        joined = flat(padded, DType::bf16, "gradients, joined", bucket_item_);
+      if (gradient_type_ == DType::fp32) flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
+    }
+    for (Parameter* parameter : waiting_) parameter->gradient.drop();
+    waiting_.clear();
+    filled_ = 0;
+  }
+
+  Recorder& r_;
+  const TrainingPlan& plan_;
+  std::int64_t ranks_, persistence_, bucket_elements_;
+  bool optimizer_on_host_, parameters_on_host_, contiguous_;
+  DType gradient_type_;
+  Zero3Coordinator coordinator_;
+  ItemId bucket_item_, gradient_item_;
+  std::int64_t trained_part_ = 0, filled_ = 0;
+  std::map<const Parameter*, Partitioned> partitioned_;
+  std::vector<std::unique_ptr<Parameter>> sub_groups_;
+  std::vector<Tensor> kept_, vectors_;
+  std::vector<Parameter*> waiting_;
+  std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
+  Tensor bucket_;
+  bool in_forward_ = false, has_opened_mlp_ = false;
+  Layer layer_{TraceWriter::kNoUnit, 0};
+  std::map<Layer, Zero3Coordinator::Group> last_of_layer_;
+  Zero3Coordinator::Group entered_;  // entered before its layer's recomputation
+  const Partitioned* last_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<EngineRun> make_zero3(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware,
+                                      std::int64_t hidden) {
+  return std::make_unique<Zero3>(recorder, plan, hardware, hidden);
+}
+
+}  // namespace membill

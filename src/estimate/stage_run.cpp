@@ -1,0 +1,74 @@
+#include "estimate/stage_run.h"
+
+#include "blocks/generations.h"
+
+namespace membill {
+namespace {
+
+bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
+
+// DPO and KTO compare with a reference unless its log-probabilities were computed before.
+bool has_reference(const TrainingPlan& plan) {
+  if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
+  return plan.reference.value_or("model") != "precompute";
+}
+
+bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head; }
+
+}  // namespace
+
+ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
+  if (plan.stage != Stage::reward || !model.dimensions_known) return model;
+  ModelSpec scored = model;
+  for (Section& section : scored.sections)
+    for (LayerKind& kind : section.kinds) std::erase_if(kind.tensors, is_head);
+  LayerKind head;
+  TensorSpec score;
+  score.name = std::string(kScoreHead) + ".weight";
+  score.shape = {1, model.hidden};
+  score.role = TensorRole::head;
+  score.module = ModuleKind::linear;
+  head.tensors.push_back(score);
+  Section section;
+  section.name = "head";
+  section.kinds.push_back(head);
+  scored.sections.push_back(section);
+  return scored;
+}
+
+TrainingPlan staged_plan(const TrainingPlan& plan) {
+  TrainingPlan staged = plan;
+  if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
+  return staged;
+}
+
+bool runs_preference_stage(const TrainingPlan& plan) {
+  return plan.stage == Stage::dpo || plan.stage == Stage::kto || plan.stage == Stage::orpo ||
+         plan.stage == Stage::simpo;
+}
+
+StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
+    : plan_(plan), dims_(dims), reference_(has_reference(plan)) {
+  if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
+  // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
+  reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
+}
+
+int StageRun::further_batch_tensors() const { return runs_trl(plan_) ? 2 : 1; }
+
+Size StageRun::counted() const {
+  const Size rows = dims_.b;
+  if (plan_.completion) return rows * Size(*plan_.completion);
+  return dims_.N - rows;
+}
+
+Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
+                         Tensor* outputs) {
+  if (!runs_trl(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
+  ReferenceModel reference;
+  reference.modules = reference_model_ ? &reference_model_->model : &job.model;
+  reference.adapters = !has_adapters(plan_);
+  return trl_forward(f, architecture, job.model, reference_ ? &reference : nullptr, ids, counted());
+}
+
+}  // namespace membill

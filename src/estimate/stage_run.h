@@ -1,0 +1,39 @@
+// What a stage's trainer adds to the model: a reference model, further tensors of a batch, and its own way to the loss.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "blocks/trl_losses.h"
+#include "estimate/parameters.h"
+
+namespace membill {
+
+// The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
+[[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
+[[nodiscard]] TrainingPlan staged_plan(const TrainingPlan& plan);
+
+// True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.
+[[nodiscard]] bool runs_preference_stage(const TrainingPlan& plan);
+
+class StageRun {
+ public:
+  // Allocates the reference model where the stage has one of its own.
+  StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
+
+  // int64 tensors of a batch besides the token ids, one element a token each.
+  [[nodiscard]] int further_batch_tensors() const;
+  // input_ids -> loss. With `outputs`, the model's logits stay there.
+  [[nodiscard]] Tensor forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
+                               Tensor* outputs);
+
+ private:
+  [[nodiscard]] Size counted() const;
+
+  const TrainingPlan& plan_;
+  const Dims& dims_;
+  std::optional<JobModules> reference_model_;
+  bool reference_ = false;
+};
+
+}  // namespace membill

@@ -1,0 +1,89 @@
+// DeepSpeed's JSON.
+#include "io/exporters/formats.h"
+#include "io/importers/formats.h"
+
+namespace membill::io {
+namespace {
+
+constexpr std::string_view kSizes[] = {"reduce_bucket_size",
+                                       "allgather_bucket_size",
+                                       "overlap_comm",
+                                       "contiguous_gradients",
+                                       "reduce_scatter",
+                                       "sub_group_size",
+                                       "stage3_prefetch_bucket_size",
+                                       "stage3_param_persistence_threshold",
+                                       "stage3_max_live_parameters",
+                                       "stage3_max_reuse_distance",
+                                       "zero_hpz_partition_size",
+                                       "mics_shard_size"};
+
+void write_offload(const ExportJob& job, const PlanText& plan, KeyWriter& writer) {
+  const std::string& offload = job.plan.sharding.offload;
+  if (offload == "none") return;
+  const Value* pin = plan.find("sharding.pin_memory");
+  const auto write = [&](const std::string& part, const char* device) {
+    writer.set("zero_optimization." + part + ".device", Value::of(device));
+    if (pin != nullptr) writer.set("zero_optimization." + part + ".pin_memory", *pin);
+  };
+  const char* device = offload == "nvme" ? "nvme" : "cpu";
+  if (offload != "param") write("offload_optimizer", device);
+  if (offload != "optimizer" && job.plan.sharding.zero == 3) write("offload_param", device);
+}
+
+void write_precision(const PlanText& plan, bool whole, KeyWriter& writer) {
+  const std::string compute = compute_word(plan), precision = plan.word("precision");
+  if (precision.starts_with("amp")) {
+    writer.set("torch_autocast.enabled", Value::of(true));
+    return writer.set("torch_autocast.dtype", Value::of(compute == "fp16" ? "float16" : "bfloat16"));
+  }
+  const auto on = [&](const char* dtype) { return compute == dtype && whole ? Value::of(true) : Value::of(false); };
+  writer.set("bf16.enabled", whole ? on("bf16") : Value::of("auto"));
+  writer.set("fp16.enabled", whole ? on("fp16") : Value::of("auto"));
+  if (precision != "pure-bf16") return;
+  writer.set("bf16.bf16_master_weights_and_grads", Value::of(true));
+  writer.set("bf16.bf16_optimizer_states", Value::of(plan.word("moment_dtype") != "fp32"));
+}
+
+// The optimizers that DeepSpeed makes itself; Hugging Face's arguments say all others.
+void write_optimizer(const TrainingPlan& plan, KeyWriter& writer) {
+  static constexpr std::pair<std::string_view, const char*> kTypes[] = {
+      {"adam", "Adam"}, {"lamb", "Lamb"}, {"lion", "Lion"}, {"adagrad", "Adagrad"}, {"muon", "Muon"}, {"sgd", "SGD"}};
+  for (const auto& [name, type] : kTypes) {
+    if (plan.optimizer == name) writer.set("optimizer.type", Value::of(type));
+  }
+  if (plan.optimizer == "adamw" && plan.optimizer_impl == OptimizerImpl::fused)
+    writer.set("optimizer.type", Value::of("FusedAdam"));
+}
+
+Value write(const ExportJob& job, Problems& problems) {
+  require_engine(job, {Engine::deepspeed}, "deepspeed", problems);
+  return deepspeed_tree(job, true);
+}
+
+}  // namespace
+
+Value deepspeed_tree(const ExportJob& job, bool whole) {
+  const PlanText plan(job.plan);
+  KeyWriter writer({deepspeed_table()});
+  const auto filled = [&](std::int64_t value) { return whole ? Value::of(value) : Value::of("auto"); };
+  writer.set("train_micro_batch_size_per_gpu", filled(job.plan.batch));
+  writer.set("gradient_accumulation_steps", filled(job.plan.accumulate));
+  writer.set("gradient_clipping", whole ? Value::of(job.plan.clip ? 1.0 : 0.0) : Value::of("auto"));
+  write_precision(plan, whole, writer);
+  writer.set("zero_optimization.stage", Value::of(job.plan.sharding.zero));
+  for (const std::string_view name : kSizes) {
+    if (const Value* value = plan.find("sharding." + std::string(name)))
+      writer.set("zero_optimization." + std::string(name), *value);
+  }
+  write_offload(job, plan, writer);
+  if (whole) write_optimizer(job.plan, writer);
+  if (const Value* dtype = plan.find("sharding.grad_accum_dtype")) writer.set("data_types.grad_accum_dtype", *dtype);
+  if (job.plan.parallel.tp > 1) writer.set("tensor_parallel.autotp_size", Value::of(job.plan.parallel.tp));
+  if (job.plan.parallel.ulysses > 1) writer.set("sequence_parallel_size", Value::of(job.plan.parallel.ulysses));
+  return writer.take();
+}
+
+Exporter deepspeed_exporter() { return {"deepspeed", "DeepSpeed's JSON", Syntax::json, true, write}; }
+
+}  // namespace membill::io

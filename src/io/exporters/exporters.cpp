@@ -1,0 +1,79 @@
+#include <array>
+
+#include "base/text.h"
+#include "io/exporters/formats.h"
+#include "io/importers/importer.h"
+#include "io/value_writer.h"
+
+namespace membill::io {
+namespace {
+
+std::vector<Exporter> all_exporters() {
+  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(), trl_exporter(), torchtune_exporter(),
+          deepspeed_exporter(), accelerate_exporter(),   fsdp_exporter(),    peft_exporter()};
+}
+
+struct Difference {
+  std::string key, meant, said;
+};
+
+std::vector<Difference> compare(const PlanText& meant, const PlanText& said) {
+  std::vector<Difference> differences;
+  const auto text = [](const Value* value) { return value == nullptr ? std::string("null") : write_json_line(*value); };
+  for (const auto& [key, value] : meant.all().entries()) {
+    const std::string want = text(&value), got = text(said.find(key));
+    if (want != got) differences.push_back({key, want, got});
+  }
+  for (const auto& [key, value] : said.all().entries()) {
+    if (meant.all().find(key) == nullptr) differences.push_back({key, "null", text(&value)});
+  }
+  return differences;
+}
+
+}  // namespace
+
+std::span<const Exporter> exporters() {
+  static const std::vector<Exporter> all = all_exporters();
+  return all;
+}
+
+const Exporter* find_exporter(std::string_view name) {
+  for (const Exporter& exporter : exporters()) {
+    if (exporter.name == to_kebab(name)) return &exporter;
+  }
+  return nullptr;
+}
+
+std::string export_text(const Exporter& exporter, const ExportJob& job, Problems& problems) {
+  const Value tree = exporter.write(job, problems);
+  return exporter.syntax == Syntax::json ? write_json(tree) : write_yaml(tree);
+}
+
+std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,
+                                  const DataDirs& dirs) {
+  ImportContext context;
+  context.dirs = dirs;
+  context.format = std::string(exporter.name);
+  context.gpus = job.count;
+  if (!job.model.empty()) context.model = job.model;
+  Problems problems;
+  TrainingPlan plan;
+  const JobFile read = import_text(text, "export", "", context, problems);
+  read_plan(read.plan, read.file, plan, problems);
+  std::vector<std::string> result;
+  for (const Problem& problem : problems.list()) result.push_back(to_text(problem));
+  const std::vector<Difference> differences = compare(PlanText(job.plan), PlanText(plan));
+  if (exporter.part && !differences.empty()) {
+    std::string keys;
+    for (const Difference& difference : differences) keys += (keys.empty() ? "" : ", ") + difference.key;
+    result.push_back("a file of " + std::string(exporter.name) + " is a part of a job, to be said elsewhere: " + keys);
+    return result;
+  }
+  for (const Difference& difference : differences) {
+    result.push_back(difference.key + ": " + difference.meant + " cannot be said in a file of " +
+                     std::string(exporter.name) + ", where it comes to " + difference.said);
+  }
+  return result;
+}
+
+}  // namespace membill::io
