@@ -46,14 +46,10 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.shape.logit_softcap)
     scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
-<<<<<<< HEAD
-  scores = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
-  if (!call.keeps_softmax) scores = r.cast(scores, call.native_softmax ? v.dtype() : q.dtype());
-=======
   Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
-  if (call.native_softmax) scores.drop();
-  scores = r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
->>>>>>> main
+  if (call.native_softmax && !call.wide_scores) scores.drop();
+  scores = std::move(probabilities);
+  if (!call.keeps_softmax) scores = r.cast(scores, call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);

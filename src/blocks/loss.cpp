@@ -25,15 +25,6 @@ Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
 
 }  // namespace
 
-<<<<<<< HEAD
-Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
-  Recorder& r = f.r;
-  r.set_items(f.items.loss_probabilities);
-  r.pause_autocast();
-  Tensor probabilities = r.log_softmax(logits);
-  r.resume_autocast();
-  return nll_loss(f, r.autocast_fp32(std::move(probabilities)), labels);
-=======
 Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets) {
   Recorder& r = f.r;
   const bool node = r.needs_node({&log_probabilities});
@@ -49,7 +40,15 @@ Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, cons
              return Gradients{rec.empty(shape, type, "gradient of the log-probabilities")};
            });
   return loss;
->>>>>>> main
+}
+
+Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  r.set_items(f.items.loss_probabilities);
+  r.pause_autocast();
+  Tensor probabilities = r.log_softmax(logits);
+  r.resume_autocast();
+  return negative_log_likelihood(f, r.autocast_fp32(std::move(probabilities)), labels);
 }
 
 Tensor shifted_in_model(Forward& f, Tensor& logits) {

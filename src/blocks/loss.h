@@ -10,14 +10,11 @@ namespace membill {
 // the shifted ones are a copy.
 [[nodiscard]] Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels);
 
-<<<<<<< HEAD
+// nll_loss over log-probabilities, summed or averaged to a scalar; its gradient is a zero-filled tensor as large as they are.
+[[nodiscard]] Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets);
 // CrossEntropyLoss over logits as they are, nothing shifted (masked words, sequence to sequence, classifiers): the log-softmax stays in
 // their type, the loss is in fp32 under autocast.
 [[nodiscard]] Tensor plain_loss(Forward& f, const Tensor& logits, const Tensor& labels);
-=======
-// nll_loss over log-probabilities, summed or averaged to a scalar; its gradient is a zero-filled tensor as large as they are.
-[[nodiscard]] Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets);
->>>>>>> main
 
 // The fp32 copy without each sequence's last position that the model's forward made in transformers before 4.46
 // (modeling_llama.py of 4.45); `logits` are in fp32 from then on.

@@ -173,13 +173,8 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
-<<<<<<< HEAD
-      fill(*parameter, names.shape(spec), spec.own_dtype.value_or(unquantized_dtype(plan_)), weights_, spec, unit,
-           trained);
-=======
       const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
-      fill(*parameter, names.shape(spec), made, weights_, spec, unit, trained);
->>>>>>> main
+      fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         job_.trainable_elements += spec.elements() * stands_for;
