@@ -23,8 +23,7 @@ KeyValue expand(Forward& f, const LayerContext& layer, const Tensor& latent, con
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const Size heads = f.dims.N * dims.a, plain = dims.d - dims.rotary;
-  const Tensor both =
-      r.view(apply_linear(f, layer.modules.at("self_attn.kv_b_proj"), latent), {heads, plain + dims.v});
+  const Tensor both = r.view(apply_linear(f, layer.modules.at("self_attn.kv_b_proj"), latent), {heads, plain + dims.v});
   const auto [key_part, value] = r.split_in_two(both, {heads, plain}, {heads, dims.v});
   const Tensor spread = r.broadcast_view(rotated, {heads, dims.rotary});
   Tensor key = r.empty({heads, dims.d}, both.dtype(), "keys");

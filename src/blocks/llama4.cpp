@@ -35,9 +35,10 @@ Scores route(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   const bool node = r.needs_node({&values});
   const Tensor kept = node ? r.saved(indices) : Tensor();
   if (node)
-    r.record({&scores}, {r.edge(values)}, [kept, shape = values.shape(), type = values.dtype()](Recorder& rec, Gradients&) {
-      return Gradients{rec.empty(shape, type, "gradient of scattered scores")};
-    });
+    r.record({&scores}, {r.edge(values)},
+             [kept, shape = values.shape(), type = values.dtype()](Recorder& rec, Gradients&) {
+               return Gradients{rec.empty(shape, type, "gradient of scattered scores")};
+             });
   scores = r.cast(r.sigmoid(r.cast(scores, DType::fp32)), logits.dtype());
   return {std::move(scores), logits};
 }
@@ -52,8 +53,8 @@ Tensor all_experts(Forward& f, const Tensor& x, Parameter& weight, const Size& w
 Tensor run_all(Forward& f, const LayerContext& layer, const Tensor& routed) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
-  const Tensor both = all_experts(f, routed, layer.modules.at("feed_forward.experts.gate_up_proj").weight,
-                                  Size(2) * dims.expert_width);
+  const Tensor both =
+      all_experts(f, routed, layer.modules.at("feed_forward.experts.gate_up_proj").weight, Size(2) * dims.expert_width);
   const auto [gate, up] = r.split_in_two(both, {both.rows(), dims.expert_width});
   Tensor product = r.mul(up, activation(f, layer.kind.mlp.activation, gate), "gated product");
   return all_experts(f, product, layer.modules.at("feed_forward.experts.down_proj").weight, f.dims.h);

@@ -20,8 +20,8 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   if (layer.kind.attention.clips_qkv) fused = r.clamp(fused, Recorder::Bounds::both);
   const auto [q, k, v] = r.split_in_three(fused, heads);
   Tensor left = heads_first(f, r.autocast_input(q)), right = heads_first(f, r.autocast_input(k));
-  Tensor scores = r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), square, "attention scores"),
-                               "scaled scores");
+  Tensor scores =
+      r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), square, "attention scores"), "scaled scores");
   scores = r.add(scores, inputs.extra, "scores and alibi");
   scores = r.masked_fill(scores, inputs.mask, "masked scores");
   weights = r.cast(r.softmax(r.cast(scores, DType::fp32), std::nullopt), v.dtype());

@@ -5,8 +5,8 @@ namespace membill {
 namespace {
 
 // split_with_sizes_backward: parts that nobody used are made of zeros, then all are joined.
-Tensor join_gradients(Recorder& r, const Gradients& given, std::initializer_list<const Shape*> parts, const Shape& whole,
-                      DType type) {
+Tensor join_gradients(Recorder& r, const Gradients& given, std::initializer_list<const Shape*> parts,
+                      const Shape& whole, DType type) {
   Gradients zeros;
   auto gradient = given.begin();
   for (const Shape* part : parts)
@@ -79,8 +79,7 @@ Tensor Recorder::clamp(Tensor x, Bounds bounds) {
   if (node)
     record({&out}, {edge(in)}, [kept, bounds, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
       const Tensor above = r.empty(shape, DType::boolean, "within the bound");
-      const Tensor below =
-          bounds == Bounds::both ? r.empty(shape, DType::boolean, "within the other bound") : Tensor();
+      const Tensor below = bounds == Bounds::both ? r.empty(shape, DType::boolean, "within the other bound") : Tensor();
       return Gradients{r.empty(shape, type, "gradient within the bounds")};
     });
   return out;
