@@ -31,7 +31,7 @@ Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const
   return apply_linear(f, own != nullptr ? *own : outer.at(embedding_name()), std::move(hidden));
 }
 
-Tensor Architecture::loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+Tensor Architecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                           Tensor* outputs) const {
   Tensor logits = head(f, outer, hidden);
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));

@@ -26,7 +26,7 @@ class Architecture {
   // Logits of the final hidden states.
   [[nodiscard]] virtual Tensor head(Forward& f, const Modules& outer, Tensor hidden) const;
   // The loss of the final hidden states: the head, then ForCausalLMLoss over whole logits, which `outputs` receives if given.
-  [[nodiscard]] virtual Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+  [[nodiscard]] virtual Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                     Tensor* outputs) const;
 
   // The token embedding as the model calls it, made to need a gradient where adapters ask for that.

@@ -59,10 +59,10 @@ bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
                          Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
-  const Tensor hidden = decoder_forward(f, architecture, modules, ids);
+  Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.r.writer().moment("loss");
   f.r.set_items(f.items.loss_logits);
-  Tensor loss = architecture.loss(f, modules.outer, hidden, ids, outputs);
+  Tensor loss = architecture.loss(f, modules.outer, std::move(hidden), ids, outputs);
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

@@ -79,4 +79,14 @@ Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const 
   return apply_linear(f, modules.at(prefix + "down_proj"), std::move(product));
 }
 
+Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
+  Recorder& r = f.r;
+  Tensor part = r.view(x, shape);
+  if (!r.needs_node({&x})) return part;
+  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(whole, type, label)};
+  });
+  return part;
+}
+
 }  // namespace membill

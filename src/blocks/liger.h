@@ -32,7 +32,7 @@ class Liger : public Base {
   Liger() = default;
   explicit Liger(const LigerPatch& patch) : patch_(patch) {}
 
-  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, const Tensor& hidden, const Tensor& labels,
+  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                             Tensor*) const override {
     const bool whole = f.plan.loss == LossKind::native;  // cross_entropy=True, fused_linear_cross_entropy=False
     return liger_loss(f, *this, patch_.fused_loss && !whole, outer, hidden, labels);

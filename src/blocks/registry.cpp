@@ -26,6 +26,7 @@
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
 #include "blocks/phi.h"
+#include "blocks/torchtune.h"
 
 namespace membill {
 namespace {
@@ -84,6 +85,8 @@ const Liger<GraniteArchitecture> kLigerGranite({.fused_loss = false});
 const Liger<Olmo2Architecture> kLigerOlmo2({.norm_in_place = false, .head_norms_of_instances = false});
 const Liger<Phi3Architecture> kLigerPhi3;
 const Liger<Glm4Architecture> kLigerGlm4({.rotary = false, .norm_in_place = false});
+
+const TorchtuneArchitecture kTunePairs(TuneRotary::pairs), kTuneHalves(TuneRotary::halves);
 
 struct Row {
   std::string_view model_type;
@@ -152,6 +155,13 @@ const std::array kLigerPrograms = {
     Row{"phi3", &kLigerPhi3},     Row{"qwen2", &kLigerLlama},   Row{"qwen3", &kLigerLlama},
 };
 
+const std::array kTorchtunePrograms = {
+    Row{"generic", &kTunePairs},
+    Row{"llama", &kTunePairs},
+    Row{"mistral", &kTunePairs},
+    Row{"qwen2", &kTuneHalves},
+};
+
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {
   for (const Row& row : programs)
     if (row.model_type == model_type) return row.program;
@@ -163,6 +173,7 @@ const Architecture* find_in(std::span<const Row> programs, std::string_view mode
 const Architecture* find_architecture(std::string_view model_type, Implementation implementation) {
   if (implementation == Implementation::hf) return find_in(kPrograms, model_type);
   if (implementation == Implementation::liger) return find_in(kLigerPrograms, model_type);
+  if (implementation == Implementation::torchtune) return find_in(kTorchtunePrograms, model_type);
   return nullptr;
 }
 

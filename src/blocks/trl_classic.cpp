@@ -7,16 +7,6 @@ constexpr std::int64_t kEntropyRows = 128;
 
 }  // namespace
 
-Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
-  Recorder& r = f.r;
-  Tensor part = r.view(x, shape);
-  if (!r.needs_node({&x})) return part;
-  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(whole, type, label)};
-  });
-  return part;
-}
-
 Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
   Recorder& r = f.r;
   const Shape column{logits.rows(), Size(1)}, row{r.symbols().ceil_div(logits.rows(), f.dims.b), f.dims.V};

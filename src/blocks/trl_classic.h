@@ -5,9 +5,6 @@
 
 namespace membill {
 
-// A view of part of x whose gradient is a zero-filled tensor of the whole.
-[[nodiscard]] Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label);
-
 // selective_log_softmax of trl 0.24 over fp32 logits: gather minus logsumexp, row by row. The logits stay until backward, which
 // holds the rows' gradients and their stack at once, then a zero-filled tensor of the gather.
 [[nodiscard]] Tensor classic_log_probabilities(Forward& f, const Tensor& logits);

@@ -89,6 +89,7 @@ class Builder {
         quantizer_{plan.weights, plan.double_quant, base_dtype(plan)} {}
 
   JobModules run() {
+    if (plan_.implementation == Implementation::torchtune) add_rotary_cache();
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
     if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
     if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
@@ -101,6 +102,14 @@ class Builder {
     Parameter* parameter;
     TensorRole role;
   };
+
+  // torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
+  void add_rotary_cache() {
+    const bool qwen = model_.model_type == "qwen2";
+    const Size tables = qwen && has_adapters(plan_) ? dims_.L : Size(1);  // lora_qwen2 makes one a layer
+    const Size width = dims_.kinds.at(1).at(0).rotary * Size(qwen ? 2 : 1) * tables;
+    job_.buffers.push_back(r_.empty({Size(model_.max_positions), width}, DType::fp32, "rotary cache", buffers_));
+  }
 
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
@@ -154,6 +163,7 @@ class Builder {
     const DimensionNames names(r_.symbols(), dims_, kind_dims);
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
+        if (plan_.implementation == Implementation::torchtune) continue;
         job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
         continue;
       }
@@ -279,6 +289,7 @@ DType adapter_dtype(const TrainingPlan& plan) {
     case AdapterDType::fp32: return DType::fp32;
     case AdapterDType::automatic: break;
   }
+  if (plan.implementation == Implementation::torchtune) return base_dtype(plan);
   // trl 1.16 trainer/sft_trainer.py: adapters over a 4-bit base are cast to bf16.
   const bool trl = is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::fused;
   return trl ? DType::bf16 : DType::fp32;

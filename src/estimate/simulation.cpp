@@ -139,7 +139,9 @@ class JobRun {
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
-    if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none) forward.input_leaf = &input_leaf;
+    if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none &&
+        plan_.implementation != Implementation::torchtune)
+      forward.input_leaf = &input_leaf;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =

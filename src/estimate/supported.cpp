@@ -39,7 +39,9 @@ std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
   if (plan.stage == Stage::inference) return stage;
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
-  if (supervised || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) return {};
+  if (supervised) return {};
+  if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
+  if (is_one_of(plan.engine, {Engine::torch, Engine::ddp})) return {};
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
 }
 
@@ -83,21 +85,29 @@ constexpr std::array kLimits{
           "sdpa, flash, mem-efficient, sdpa-math, eager"},
     Limit{"loss",
           [](const Plan& p) {
-            return unless(!p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast}),
+            return unless(!p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast}) ||
+                              (*p.loss == LossKind::chunked && p.implementation == Implementation::torchtune),
                           p.loss ? word_of(kLossWords, *p.loss) : "");
           },
-          "null, native, upcast"},
+          "null, native, upcast; with torchtune chunked:N"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger}),
-                          word_of(kImplementationWords, p.implementation));
+            return unless(
+                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtune}),
+                word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger"},
+          "hf, liger, torchtune"},
     Limit{"engine",
           [](const Plan& p) {
             return unless(is_one_of(p.engine, {Engine::torch, Engine::ddp}), word_of(kEngineWords, p.engine));
           },
           "torch, ddp"},
+    Limit{"weights",
+          [](const Plan& p) {
+            const bool tune = p.implementation == Implementation::torchtune && weight_format(p.weights).quantized;
+            return tune ? std::string(weight_format(p.weights).name) + " by torchtune" : std::string();
+          },
+          "fp32, bf16, fp16"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},
     Limit{"padding_free", [](const Plan& p) { return unless(!p.padding_free, "true"); }, "false"},

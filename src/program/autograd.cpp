@@ -17,7 +17,7 @@ Edge Recorder::edge(const Tensor& x) const {
   return {body.node, body.output, body.leaf};
 }
 
-void Recorder::record(std::initializer_list<Tensor*> outputs, std::vector<Edge> edges,
+void Recorder::record(std::span<Tensor* const> outputs, std::vector<Edge> edges,
                       std::function<Gradients(Recorder&, Gradients&)> apply) {
   auto node = std::make_shared<Node>();
   node->sequence = next_sequence_++;

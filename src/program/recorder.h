@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -85,6 +86,10 @@ class Recorder {
   [[nodiscard]] Edge edge(const Tensor& x) const;
   // Makes `outputs` results of a new node that runs `apply`, whose gradients go to `edges` in order.
   void record(std::initializer_list<Tensor*> outputs, std::vector<Edge> edges,
+              std::function<Gradients(Recorder&, Gradients&)> apply) {
+    record(std::span(outputs.begin(), outputs.size()), std::move(edges), std::move(apply));
+  }
+  void record(std::span<Tensor* const> outputs, std::vector<Edge> edges,
               std::function<Gradients(Recorder&, Gradients&)> apply);
   // A tensor that autograd saves. Under non-reentrant checkpointing's first forward nothing is kept; in its recomputation the last
   // one ends the forward early.

@@ -1,0 +1,146 @@
+#include "blocks/torchtune.h"
+
+#include "blocks/attention.h"
+#include "blocks/layers.h"
+#include "blocks/loss.h"
+
+namespace membill {
+namespace {
+
+// F.rms_norm over x.float() with a 16-bit scale, which has no fused kernel (torch 2.15 layer_norm.cpp): fp32 throughout.
+Tensor tune_norm(Forward& f, Module& module, const Tensor& x) {
+  Recorder& r = f.r;
+  const Tensor wide = r.cast(x, DType::fp32);
+  const Tensor scale = r.rsqrt(r.mean_of_rows(r.square(wide)));
+  Tensor normalised = r.mul(wide, scale, "normalised");
+  return r.cast(r.mul(std::move(normalised), module.weight.value, "norm output in fp32"), x.dtype());
+}
+
+// x[..., i] of pairs, in fp32.
+Tensor half_of(Forward& f, const Tensor& pairs, const Shape& half) {
+  return part_of(f, pairs, half, "gradient of the pairs, zero-filled");
+}
+
+Tensor rotate_pairs(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  const Tensor pairs = r.cast(x, DType::fp32);
+  const Shape half{x.rows(), r.symbols().ceil_div(x.width(), Size(2))};
+  const auto turned = [&] {
+    return r.add(r.mul_scalar(half_of(f, pairs, half), "turned half"), r.mul_scalar(half_of(f, pairs, half), "turned half"));
+  };
+  const Tensor first = turned();
+  const Tensor second = turned();
+  const Tensor both = r.concatenate(first, second, x.shape());
+  return r.cast(both, x.dtype());
+}
+
+Tensor rotate_halves(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  const Size half = r.symbols().ceil_div(x.width(), Size(2));
+  const Tensor first = r.slice(x, half), second = r.slice(x, half);
+  const Tensor rotated = r.concatenate(r.neg(second), first, x.shape());
+  return r.add(r.mul_scalar(x, "turned"), r.mul_scalar(rotated, "turned halves"));
+}
+
+Tensor gated(Forward& f, const Modules& modules, const Tensor& x) {
+  Tensor gate = f.r.silu(apply_linear(f, modules.at("mlp.gate_proj"), x));
+  Tensor product = f.r.mul(std::move(gate), apply_linear(f, modules.at("mlp.up_proj"), x), "gated product");
+  return apply_linear(f, modules.at("mlp.down_proj"), std::move(product));
+}
+
+// Output chunks: as the plan says, the recipes' 8 where it says nothing, 0 for cross entropy over the whole.
+std::int64_t chunk_count(const Forward& f) {
+  if (f.plan.loss_chunk > 0) return ceil_div(f.r.symbols().evaluate(f.dims.N), f.plan.loss_chunk);
+  return f.plan.loss ? 0 : 8;
+}
+
+// h.chunk(k, dim=1): views of one node, whose gradient is one tensor.
+std::vector<Tensor> chunks_of(Forward& f, const Tensor& hidden, std::int64_t count) {
+  Recorder& r = f.r;
+  const Shape shape{r.symbols().ceil_div(hidden.rows(), Size(count)), hidden.width()};
+  std::vector<Tensor> chunks;
+  std::vector<Tensor*> outputs;
+  for (std::int64_t i = 0; i < count; ++i) chunks.push_back(r.view(hidden, shape));
+  if (!r.needs_node({&hidden})) return chunks;
+  for (Tensor& chunk : chunks) outputs.push_back(&chunk);
+  r.record(outputs, {r.edge(hidden)}, [whole = hidden.shape(), type = hidden.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(whole, type, "gradient of the final states")};
+  });
+  return chunks;
+}
+
+}  // namespace
+
+Tensor TorchtuneArchitecture::rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) const {
+  const Tensor by_head = f.r.view(x, {f.dims.N * heads, width});
+  return rotary_ == TuneRotary::pairs ? rotate_pairs(f, by_head) : rotate_halves(f, by_head);
+}
+
+Tensor TorchtuneArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const KindDims& dims = layer.dims;
+  const Modules& modules = layer.modules;
+  Tensor q = rotate(f, apply_linear(f, modules.at("self_attn.q_proj"), hidden), dims.a, dims.d);
+  Tensor k = apply_linear(f, modules.at("self_attn.k_proj"), hidden);
+  Tensor v = f.r.view(apply_linear(f, modules.at("self_attn.v_proj"), hidden), {f.dims.N * dims.k, dims.v});
+  k = rotate(f, k, dims.k, dims.d);
+  if (layer.kind.attention.heads != layer.kind.attention.kv_heads) {
+    k = f.r.contiguous_copy(std::move(k), {f.dims.N * dims.a, dims.d}, "keys of all heads");
+    v = f.r.contiguous_copy(std::move(v), {f.dims.N * dims.a, dims.v}, "values of all heads");
+  }
+  AttentionShape shape = layer.kind.attention;
+  shape.kv_heads = shape.heads;
+  const AttentionCall call{dims, shape, choose_attention(f, layer.kind, false), {}};
+  const Tensor output = run_attention(f, call, std::move(q), std::move(k), std::move(v));
+  return apply_linear(f, modules.at("self_attn.o_proj"), output);
+}
+
+Tensor TorchtuneArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs&) const {
+  const Modules& modules = layer.modules;
+  Tensor h = tune_norm(f, modules.at("input_layernorm"), hidden);
+  const Tensor attended = attention(f, layer, h);
+  h = f.r.add(attended, hidden, "residual");
+  const Tensor fed = gated(f, modules, tune_norm(f, modules.at("post_attention_layernorm"), h));
+  const ItemScope scope(f.r, f.items.boundary);
+  return f.r.add(h, fed, "residual");
+}
+
+Tensor TorchtuneArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
+  return tune_norm(f, outer.at("model.norm"), hidden);
+}
+
+Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
+                                   Tensor*) const {
+  Recorder& r = f.r;
+  const auto cross_entropy = [&](const Tensor& wide) {
+    r.set_items(f.items.loss_probabilities);
+    return negative_log_likelihood(f, r.log_softmax(wide), labels);
+  };
+  const std::int64_t count = chunk_count(f);
+  if (count == 0) {
+    const Tensor wide = [&] {
+      const Tensor logits = head(f, outer, std::move(hidden));
+      r.set_items(f.items.loss_upcast);
+      return r.cast(logits, DType::fp32);
+    }();
+    return cross_entropy(wide);
+  }
+  std::vector<Tensor> logits;
+  {
+    std::vector<Tensor> chunks = chunks_of(f, hidden, count);
+    hidden.drop();
+    r.set_items(f.items.loss_logits);
+    for (const Tensor& chunk : chunks)
+      logits.push_back(head(f, outer,
+                            f.one_row() ? chunk
+                                        : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk")));
+  }
+  Tensor total;
+  for (const Tensor& chunk : logits) {
+    r.set_items(f.items.loss_upcast);
+    Tensor part = cross_entropy(r.cast(chunk, DType::fp32));
+    total = total.defined() ? r.add(std::move(total), std::move(part)) : std::move(part);
+  }
+  return total;
+}
+
+}  // namespace membill

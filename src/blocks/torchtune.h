@@ -1,0 +1,30 @@
+// torchtune's own models: llama, mistral and qwen2 (torchtune 0.6.1 modules/transformer.py).
+#pragma once
+
+#include "blocks/architecture.h"
+
+namespace membill {
+
+// How a family turns queries and keys: pairs of neighbours in fp32 (llama3_1/_position_embeddings.py), or halves in the model's type
+// (qwen2/_positional_embeddings.py).
+enum class TuneRotary : std::uint8_t { pairs, halves };
+
+class TorchtuneArchitecture final : public Architecture {
+ public:
+  explicit TorchtuneArchitecture(TuneRotary rotary) : rotary_(rotary) {}
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
+  // CEWithChunkedOutputLoss over the chunks that plan.loss_chunk says (8 where plan.loss says nothing), or cross entropy over logits
+  // that the model made fp32.
+  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
+                            Tensor* outputs) const override;
+
+ private:
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  [[nodiscard]] Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) const;
+
+  TuneRotary rotary_;
+};
+
+}  // namespace membill

@@ -1,0 +1,58 @@
+// membill against frameworks with trainers or models of their own: what the allocator counted, by group and phase. Fails when a
+// figure is worse than recorded.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+
+#include "membill/estimate.h"
+#include "support/catch.h"
+#include "support/oracle_rows.h"
+#include "support/readme_row.h"
+#include "support/scoreboard.h"
+
+namespace membill::accuracy {
+namespace {
+
+// The first `parts` parts of a row's name, which are joined by dashes: "trl-1.16-dpo".
+std::string group_of(const std::string& id, int parts) {
+  std::size_t end = 0;
+  for (int i = 0; i < parts && end != std::string::npos; ++i) end = id.find('-', end + 1);
+  return id.substr(0, end);
+}
+
+void compare(const std::string& name, const std::string& file, int parts_of_group) {
+  Scoreboard board(name + ": allocated bytes by group and phase");
+  Errors peaks;
+  int refused = 0;
+  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle-" + file + ".jsonl")) {
+    if (!validate(row.model, row.plan, row.hardware).empty()) {
+      ++refused;
+      continue;
+    }
+    INFO(row.id);
+    const Predicted predicted = predict(row, true);
+    for (const auto& [key, measured] : row.allocated)
+      if (predicted.allocated.count(key) != 0)
+        board.add(group_of(row.id, parts_of_group), key, relative_error(predicted.allocated.at(key), measured));
+    const double error = relative_error(predicted.allocated.at("peak"), row.allocated.at("peak"));
+    peaks.values.push_back(error);
+    if (std::fabs(error) > 0.005) fmt::print("{:<80} peak {:>9.4f} %\n", row.id, 100 * error);
+  }
+  fmt::print("{}rows that are refused: {}\n", board.table(), refused);
+  CHECK(peaks.values.size() > 15);
+  CHECK(peaks.median() < 0.005);
+  CHECK(peaks.worst() < 0.02);
+  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/" + file + ".recorded.txt");
+  INFO(worse);
+  CHECK(worse.empty());
+  CHECK(stale_readme_row("`max_memory_allocated`, " + name, peaks).empty());
+}
+
+}  // namespace
+
+TEST_CASE("TRL's trainers") { compare("TRL's trainers", "trl", 3); }
+
+TEST_CASE("torchtune's models and recipes") { compare("torchtune", "torchtune", 3); }
+
+}  // namespace membill::accuracy
