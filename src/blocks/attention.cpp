@@ -47,7 +47,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
     scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
   Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
-  if (call.native_softmax) scores.drop();
+  if (call.native_softmax && !call.wide_scores) scores.drop();
   scores = call.keeps_softmax ? std::move(probabilities)
                               : r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);

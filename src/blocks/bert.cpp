@@ -117,6 +117,7 @@ Tensor BertArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, c
                               Tensor* outputs) const {
   const bool masked_words = outer.find("cls.predictions.transform.dense") != nullptr || outer.find("lm_head.dense");
   Tensor logits = masked_words ? words(f, outer, hidden) : classify(f, outer, hidden);
+  if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = plain_loss(f, logits, labels);
   if (outputs != nullptr) *outputs = std::move(logits);
   return result;

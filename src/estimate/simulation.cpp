@@ -48,7 +48,8 @@ class JobRun {
     r_.set_mean_saves_input(generations_.mean_saves_input);
     if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
-    if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
+    if (model.dimensions_known && has_program_of_release(model.model_type, plan))
+      program_ = find_architecture(model.model_type, plan.implementation);
   }
 
   Simulation run() {
