@@ -6,8 +6,8 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kThreads = 512, kWarp = 32;                  // of a block, at most
-constexpr std::int64_t kFewValues = 16, kManyValues = 256;          // that one thread sums
+constexpr std::int64_t kThreads = 512, kWarp = 32;                     // of a block, at most
+constexpr std::int64_t kFewValues = 16, kManyValues = 256;             // that one thread sums
 constexpr std::int64_t kMultiprocessors = 108, kThreadsOfEach = 2048;  // of an A100
 
 struct Launch {
@@ -33,8 +33,8 @@ Launch plan_launch(std::int64_t rows, std::int64_t outputs) {
   const std::int64_t busy = kMultiprocessors * (kThreadsOfEach / (launch.width * launch.height));
   launch.grid = divide_up(columns, launch.width);
   if (values < kManyValues || launch.grid > busy) return launch;
-  launch.blocks_per_output = std::max(std::min(divide_up(busy, launch.grid), divide_up(values, kFewValues)),
-                                      divide_up(values, kManyValues));
+  launch.blocks_per_output =
+      std::max(std::min(divide_up(busy, launch.grid), divide_up(values, kFewValues)), divide_up(values, kManyValues));
   return launch;
 }
 
