@@ -11,12 +11,19 @@ struct Recorder::CheckpointCall {
   std::optional<DType> autocast;
   std::int64_t saves = 0;  // tensors that autograd saves inside
   bool reentrant = false;
+  bool offload = false;
+  Tensor input;
+  ItemId boundary = 0;       // item of an input that comes back from the host
   FirstGraph first;          // of the kind that is not reentrant
   std::vector<Held> held;    // by the graph of a reentrant recomputation
   Tensor* second = nullptr;  // where the body leaves its second result
   Shape second_shape;
   DType second_type = DType::fp32;
   bool has_second = false;
+
+  // The block's output again; its second result, where the reentrant kind has one, in `other`.
+  Tensor recompute(Recorder& recorder, Parameter& leaf, Tensor& other);
+  Gradients backward(Recorder& recorder, Gradients& gradients);
 };
 
 // The recomputation inside backward: with gradients, in the autocast state of the first forward. The non-reentrant kind stops at
@@ -51,6 +58,7 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
   call->body = body;
   call->autocast = autocast_;
   call->reentrant = kind.reentrant;
+  call->offload = kind.offload;
   Tensor output;
   if (kind.reentrant) {
     grad_enabled_ = false;
@@ -81,39 +89,42 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
     kept_input = placeholder(input.shape(), input.dtype());
     kept_input.body().requires_grad = input.requires_grad();
   }
+  call->input = kept_input;
+  call->boundary = items_.forward;
   record({&output}, {edge(input)},
-         [call, kept = kept_input, offload = kind.offload, boundary = items_.forward](Recorder& recorder,
-                                                                                      Gradients& gradients) {
-           Parameter leaf;
-           // torch.autograd.Function makes zeros of a missing gradient.
-           const Tensor zeros =
-               call->reentrant && call->has_second
-                   ? recorder.empty(call->second_shape, call->second_type, "gradient of the attention weights, zeros")
-                   : Tensor();
-           Tensor other;
-           const auto recompute = [&] {
-             Tensor again =
-                 offload ? recorder.empty(kept.shape(), kept.dtype(), "layer input, back from the host", boundary)
-                         : recorder.detach(kept);
-             again.body().requires_grad = kept.requires_grad();
-             again.body().leaf = kept.requires_grad() ? &leaf : nullptr;
-             const ItemPair backward_items = recorder.items();
-             Tensor recomputed = recorder.run_checkpoint_again(*call, again);
-             recorder.set_items(backward_items);
-             if (call->has_second) other = std::move(*call->second);
-             if (!call->reentrant) other.drop();
-             return recomputed;
-           };
-           if (call->reentrant || offload) {
-             const Tensor recomputed = recompute();
-             recorder.backward_from(recomputed, call->reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
-           } else {
-             recorder.backward_recomputing(call->first, leaf, std::move(gradients[0]), recompute);
-           }
-           call->held.clear();
-           return Gradients{std::move(leaf.gradient)};
-         });
+         [call](Recorder& recorder, Gradients& gradients) { return call->backward(recorder, gradients); });
   return output;
+}
+
+Tensor Recorder::CheckpointCall::recompute(Recorder& recorder, Parameter& leaf, Tensor& other) {
+  Tensor again = offload ? recorder.empty(input.shape(), input.dtype(), "layer input, back from the host", boundary)
+                         : recorder.detach(input);
+  again.body().requires_grad = input.requires_grad();
+  again.body().leaf = input.requires_grad() ? &leaf : nullptr;
+  const ItemPair backward_items = recorder.items();
+  Tensor output = recorder.run_checkpoint_again(*this, again);
+  recorder.set_items(backward_items);
+  if (has_second) other = std::move(*second);
+  if (!reentrant) other.drop();
+  return output;
+}
+
+Gradients Recorder::CheckpointCall::backward(Recorder& recorder, Gradients& gradients) {
+  Parameter leaf;
+  Tensor other;
+  if (reentrant || offload) {
+    // torch.autograd.Function makes zeros of a missing gradient.
+    const Tensor zeros = reentrant && has_second
+                             ? recorder.empty(second_shape, second_type, "gradient of the attention weights, zeros")
+                             : Tensor();
+    const Tensor output = recompute(recorder, leaf, other);
+    recorder.backward_from(output, reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+  } else {
+    recorder.backward_recomputing(first, leaf, std::move(gradients[0]),
+                                  [&] { return recompute(recorder, leaf, other); });
+  }
+  held.clear();
+  return Gradients{std::move(leaf.gradient)};
 }
 
 void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(), detach(x)}); }

@@ -113,4 +113,20 @@ TEST_CASE("oracle rows of small models of further families are not further off t
           MEMBILL_SOURCE_DIR "/data/measurements/oracle-families.jsonl", "families.recorded.txt", small_models);
 }
 
+// Rows that no program was written with in sight.
+TEST_CASE("oracle rows of another seed are met") {
+  Scoreboard board("oracle rows of another seed");
+  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle-seed2.jsonl")) {
+    const Predicted predicted = predict(row, true);
+    board.add(row.method, "requested, worst phase", worst_phase(row, predicted));
+    board.add(row.method, "allocated", relative_error(predicted.allocated.at("peak"), row.allocated.at("peak")));
+    board.add(row.method, "reserved", relative_error(predicted.reserved, row.allocated.at("reserved")));
+  }
+  fmt::print("{}", board.table());
+  CHECK(board.all("requested, worst phase").worst() < 0.01);
+  CHECK(board.all("allocated").worst() < 0.015);
+  CHECK(board.all("reserved").median() < 0.01);
+  CHECK(board.all("reserved").percentile(0.95) < 0.04);
+}
+
 }  // namespace membill::accuracy
