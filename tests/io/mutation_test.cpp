@@ -56,10 +56,9 @@ void import(const std::string& text, const std::string& format) {
   read_plan(job.plan, "x", plan, problems);
 }
 
-std::vector<std::string> kept_inputs(const std::string& name) {
+std::vector<std::string> kept_inputs(const std::string& folder) {
   std::vector<std::string> inputs;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/tests/fuzz/corpus/" + name)) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/tests/" + folder)) {
     std::ifstream file(entry.path(), std::ios::binary);
     inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }
@@ -91,7 +90,7 @@ TEST_CASE("damaged input gives an answer or a problem") {
                                                                                 {"config", read_config, 400},
                                                                                 {"safetensors", read_safetensors, 4000},
                                                                                 {"nvidia_smi", read_smi, 60}}));
-  const std::vector<std::string> inputs = kept_inputs(name);
+  const std::vector<std::string> inputs = kept_inputs("fuzz/corpus/" + name);
   REQUIRE_FALSE(inputs.empty());
   std::mt19937 random(20240607);
   for (int round = 0; round < rounds; ++round) {
@@ -107,11 +106,9 @@ TEST_CASE("damaged jobs of frameworks give a plan or a problem") {
   std::vector<std::string> formats{"script"};
   for (const io::Importer& importer : io::importers()) formats.emplace_back(importer.name);
   std::mt19937 random(20240608);
+  const std::vector<std::string> inputs = kept_inputs("data/importers");
+  REQUIRE_FALSE(inputs.empty());
   for (const std::string& format : formats) {
-    std::string corpus = "import_" + format;
-    std::replace(corpus.begin(), corpus.end(), '-', '_');
-    const std::vector<std::string> inputs = kept_inputs(corpus);
-    REQUIRE_FALSE(inputs.empty());
     for (int round = 0; round < 150; ++round) {
       std::string text = inputs[random() % inputs.size()];
       for (std::size_t change = 0; change <= random() % 6; ++change)
