@@ -22,13 +22,13 @@ enum class OutOfMemoryKind : std::uint8_t {
 // One message. Sizes in bytes, as precise as the message writes them; empty: not said.
 struct OutOfMemoryEvent {
   OutOfMemoryKind kind = OutOfMemoryKind::card;
-  std::size_t line = 0;  // of the log, from 1
+  std::size_t line = 0;              // of the log, from 1
   std::optional<std::int64_t> card;  // its number
   std::optional<std::int64_t> asked, total, free, allocated;
-  std::optional<std::int64_t> reserved;   // in all, allocated included
-  std::optional<std::int64_t> in_use;     // by this process, memory outside of PyTorch included
-  std::optional<std::int64_t> others;     // by other processes, as far as the message names them
-  std::optional<std::int64_t> allowed;    // a limit of the process below the card's
+  std::optional<std::int64_t> reserved;  // in all, allocated included
+  std::optional<std::int64_t> in_use;    // by this process, memory outside of PyTorch included
+  std::optional<std::int64_t> others;    // by other processes, as far as the message names them
+  std::optional<std::int64_t> allowed;   // a limit of the process below the card's
 };
 
 // Every message of the text, in order; one that is repeated word for word is told once.

@@ -13,17 +13,17 @@ namespace membill {
 
 // What a change does to the result of training, the least harm first.
 enum class Accuracy : std::uint8_t {
-  same,       // the same arithmetic, summed in another order at most
-  fewer_bits, // something that is trained or computed is kept in fewer bits
-  adapters,   // adapters train, the base stays as it is
-  quantized,  // the base itself is stored in 8 or 4 bits
-  less_data,  // tokens are cut off
+  same,        // the same arithmetic, summed in another order at most
+  fewer_bits,  // something that is trained or computed is kept in fewer bits
+  adapters,    // adapters train, the base stays as it is
+  quantized,   // the base itself is stored in 8 or 4 bits
+  less_data,   // tokens are cut off
 };
 
 // One change of the plan.
 struct Remedy {
-  std::string id;     // "checkpointing"
-  std::string group;  // remedies of one group exclude each other
+  std::string id;                     // "checkpointing"
+  std::string group;                  // remedies of one group exclude each other
   std::vector<PlanSetting> settings;  // keys of a job file and what they become
   Accuracy accuracy = Accuracy::same;
   std::int64_t extra_compute = 0;  // in tenths of a percent of the step's matrix products
@@ -38,7 +38,7 @@ struct RemedyTrial {
   std::int64_t device = 0;  // likely
   std::optional<std::int64_t> headroom;
   Answer answer = Answer::none;
-  Accuracy accuracy = Accuracy::same;  // the worst of them
+  Accuracy accuracy = Accuracy::same;                                    // the worst of them
   std::int64_t extra_compute = 0, communication = 0, host_transfer = 0;  // their sums
 };
 
@@ -50,13 +50,16 @@ struct CardFound {
 };
 
 struct RemedyPlan {
-  Report now;                           // the job as it is
-  std::vector<RemedyTrial> single;      // each change by itself that saves something: those that suffice first
-  std::vector<RemedyTrial> together;    // where no single one suffices: the shortest lists that do, best first; at most five
+  Report now;                       // the job as it is
+  std::vector<RemedyTrial> single;  // each change by itself that saves something: those that suffice first
+  std::vector<RemedyTrial>
+      together;  // where no single one suffices: the shortest lists that do, best first; at most five
   std::optional<CardFound> card_now;    // without any change
   std::optional<RemedyTrial> smallest;  // the least that the changes together can reach, where nothing suffices
   std::optional<CardFound> card_then;   // with those
-  [[nodiscard]] bool fits_now() const { return now.verdict.answer == Answer::fits || now.verdict.answer == Answer::tight; }
+  [[nodiscard]] bool fits_now() const {
+    return now.verdict.answer == Answer::fits || now.verdict.answer == Answer::tight;
+  }
 };
 
 // Changes that the plan allows, whether or not they help.

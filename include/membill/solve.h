@@ -34,7 +34,8 @@ struct SolveTrial {
 struct Solution {
   SolveTargetRow target;
   std::optional<SolveTrial> answer;  // none: no value fits
-  std::optional<SolveTrial> next;    // the value beside the answer (or the first of the search) that fails; none: the search ended
+  std::optional<SolveTrial>
+      next;  // the value beside the answer (or the first of the search) that fails; none: the search ended
 };
 
 struct SolveOptions {

@@ -21,7 +21,8 @@ std::optional<std::int64_t> read_size(std::string_view text, bool binary) {
   if (binary && unit.size() == 2) unit.insert(1, "i");
   Bytes bytes;
   std::string why;
-  return parse_bytes(std::string(text.substr(0, end)) + " " + unit, bytes, why) ? std::optional(bytes.count()) : std::nullopt;
+  return parse_bytes(std::string(text.substr(0, end)) + " " + unit, bytes, why) ? std::optional(bytes.count())
+                                                                                : std::nullopt;
 }
 
 // The peak of a line of memory_summary: "| Allocated memory | 6144 KiB | 8192 KiB | ...".

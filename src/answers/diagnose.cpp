@@ -116,7 +116,8 @@ OutOfMemoryEvent read_message(std::string_view text, OutOfMemoryKind kind) {
   if (kind == OutOfMemoryKind::card || kind == OutOfMemoryKind::ascend) return read_allocator_message(text, kind);
   OutOfMemoryEvent event;
   event.kind = kind;
-  if (const std::size_t at = text.find("tried to allocate "); at != std::string_view::npos && kind == OutOfMemoryKind::host)
+  if (const std::size_t at = text.find("tried to allocate ");
+      at != std::string_view::npos && kind == OutOfMemoryKind::host)
     event.asked = size_after(text, at + 18);
   return event;
 }
@@ -174,7 +175,8 @@ std::vector<OutOfMemoryEvent> find_out_of_memory(std::string_view log) {
     std::string_view text = log.substr(where, kLongestMessage);
     text = text.substr(0, text.find("\n\n"));
     for (const Opening& opening : kOpenings)
-      if (const std::size_t next = text.find(opening.words, 1); next != std::string_view::npos) text = text.substr(0, next);
+      if (const std::size_t next = text.find(opening.words, 1); next != std::string_view::npos)
+        text = text.substr(0, next);
     const std::string_view whole = text.substr(0, text.find('\n'));
     if (std::find(seen.begin(), seen.end(), whole) == seen.end()) {
       seen.push_back(whole);
@@ -211,14 +213,16 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
                          ? "host memory had no room for " + size_words(event.asked)
                          : "the kernel ended a process (signal 9): as a rule host memory ran out";
   } else if (!event.asked) {
-    result.because = "the driver itself had no memory left, and its message has no figures: another process holds the card, or "
-                     "this one's cache does";
+    result.because =
+        "the driver itself had no memory left, and its message has no figures: another process holds the card, or "
+        "this one's cache does";
   } else if (event.allowed && event.total && *event.allowed < *event.total) {
     result.cause = OutOfMemoryCause::limit;
     result.because = "the process may use " + size_words(event.allowed) + " of " + size_words(event.total);
   } else if (grows(all, number)) {
     result.cause = OutOfMemoryCause::leak;
-    result.because = "each message of the log holds more than the one before: something keeps tensors from step to step";
+    result.because =
+        "each message of the log holds more than the one before: something keeps tensors from step to step";
   } else if (held_by_others(event) > 0 && held_by_others(event) >= missing) {
     result.cause = OutOfMemoryCause::other_process;
     result.because = "other processes hold " + size_words(held_by_others(event)) + " of the card, more than the " +
@@ -238,7 +242,8 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
 
 std::vector<std::string> remedies_in_order(const Diagnosis& diagnosis) {
   const bool ascend = diagnosis.event.kind == OutOfMemoryKind::ascend;
-  const std::string variable = ascend ? "PYTORCH_NPU_ALLOC_CONF" : "PYTORCH_ALLOC_CONF (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)";
+  const std::string variable =
+      ascend ? "PYTORCH_NPU_ALLOC_CONF" : "PYTORCH_ALLOC_CONF (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)";
   const std::string expandable = "set " + variable + "=expandable_segments:True";
   const std::vector<std::string> less{
       "batch 1 and accumulate more: the same tokens a step",

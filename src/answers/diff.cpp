@@ -7,9 +7,8 @@ namespace membill {
 namespace {
 
 const LineItem* find_item(const Report& report, const std::string& id) {
-  const auto found = std::find_if(report.items.begin(), report.items.end(), [&](const LineItem& item) {
-    return item.id == id && item.where == Place::device;
-  });
+  const auto found = std::find_if(report.items.begin(), report.items.end(),
+                                  [&](const LineItem& item) { return item.id == id && item.where == Place::device; });
   return found == report.items.end() ? nullptr : &*found;
 }
 
@@ -42,7 +41,8 @@ std::vector<PlanField> fields_of(const Report& report) {
 }
 
 std::string value_of(const std::vector<PlanField>& fields, const std::string& key) {
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const PlanField& field) { return field.key == key; });
+  const auto found =
+      std::find_if(fields.begin(), fields.end(), [&](const PlanField& field) { return field.key == key; });
   return found == fields.end() ? std::string() : found->json;
 }
 
@@ -53,10 +53,10 @@ BillDiff diff(const Report& a, const Report& b) {
   for (const LineItem& item : a.items)
     if (item.where == Place::device) result.items.push_back(compare(&item, find_item(b, item.id)));
   for (const LineItem& item : b.items)
-    if (item.where == Place::device && find_item(a, item.id) == nullptr) result.items.push_back(compare(nullptr, &item));
-  std::stable_sort(result.items.begin(), result.items.end(), [](const ItemDiff& x, const ItemDiff& y) {
-    return std::abs(x.change) > std::abs(y.change);
-  });
+    if (item.where == Place::device && find_item(a, item.id) == nullptr)
+      result.items.push_back(compare(nullptr, &item));
+  std::stable_sort(result.items.begin(), result.items.end(),
+                   [](const ItemDiff& x, const ItemDiff& y) { return std::abs(x.change) > std::abs(y.change); });
   const std::vector<PlanField> before = fields_of(a), after = fields_of(b);
   for (const PlanField& field : before) {
     const std::string other = value_of(after, field.key);

@@ -88,8 +88,7 @@ class RemedyList {
   }
 
   void precision() {
-    if (plan_.precision == Precision::fp32)
-      add("amp", "precision", {{"precision", "amp-bf16"}}, Accuracy::fewer_bits);
+    if (plan_.precision == Precision::fp32) add("amp", "precision", {{"precision", "amp-bf16"}}, Accuracy::fewer_bits);
     if (plan_.weights == WeightFormat::fp32)
       add("bf16-weights", "precision", {{"weights", "bf16"}, {"precision", "amp-bf16"}}, Accuracy::fewer_bits);
   }
@@ -123,8 +122,8 @@ class RemedyList {
           passes(3 - now);
     if (plan_.sharding.offload != "none") return;
     Remedy& offload =
-        add("offload", "sharding",
-            {{"engine", "deepspeed"}, {"sharding.zero", "2"}, {"sharding.offload", "optimizer"}}, Accuracy::same);
+        add("offload", "sharding", {{"engine", "deepspeed"}, {"sharding.zero", "2"}, {"sharding.offload", "optimizer"}},
+            Accuracy::same);
     offload.communication = passes(2 - now);
     offload.host_transfer = checked_mul(4, model_.parameters()) / hardware_.count;  // gradients there, weights back
   }

@@ -24,7 +24,8 @@ class RemedySearch {
   RemedySearch(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                const std::vector<GpuSpec>& cards)
       : model_(model), plan_(plan), hardware_(hardware), cards_(cards) {
-    std::stable_sort(cards_.begin(), cards_.end(), [](const GpuSpec& a, const GpuSpec& b) { return a.usable < b.usable; });
+    std::stable_sort(cards_.begin(), cards_.end(),
+                     [](const GpuSpec& a, const GpuSpec& b) { return a.usable < b.usable; });
   }
 
   RemedyPlan run() {
@@ -59,7 +60,8 @@ class RemedySearch {
     const std::optional<TrainingPlan> plan = apply(list);
     if (!plan) return std::nullopt;
     JobFamily family(model_, *plan, hardware_);
-    if (only_fitting && family.fold(plan->batch, plan->seq).requested > hardware_.usable()->count()) return std::nullopt;
+    if (only_fitting && family.fold(plan->batch, plan->seq).requested > hardware_.usable()->count())
+      return std::nullopt;
     const CaseFigures figures = family.replay(plan->batch, plan->seq);
     if (figures.at_least) return std::nullopt;
     RemedyTrial trial;
@@ -96,7 +98,8 @@ class RemedySearch {
     }
     for (std::size_t i = from; i < result_.single.size(); ++i) {
       const Remedy& next = result_.single[i].remedies.front();
-      if (std::any_of(list.begin(), list.end(), [&](const Remedy& other) { return other.group == next.group; })) continue;
+      if (std::any_of(list.begin(), list.end(), [&](const Remedy& other) { return other.group == next.group; }))
+        continue;
       list.push_back(next);
       extend(list, i + 1, length);
       list.pop_back();
@@ -111,7 +114,8 @@ class RemedySearch {
       const std::vector<Remedy> base = best ? best->remedies : std::vector<Remedy>();
       for (const RemedyTrial& single : result_.single) {
         const Remedy& next = single.remedies.front();
-        if (std::any_of(base.begin(), base.end(), [&](const Remedy& other) { return other.group == next.group; })) continue;
+        if (std::any_of(base.begin(), base.end(), [&](const Remedy& other) { return other.group == next.group; }))
+          continue;
         std::vector<Remedy> list = base;
         list.push_back(next);
         const std::optional<RemedyTrial> trial = attempt(list);
@@ -143,7 +147,8 @@ class RemedySearch {
       JobFamily family(model_, plan, hardware);
       if (family.fold(plan.batch, plan.seq).requested > card.usable->count()) continue;
       const CaseFigures figures = family.replay(plan.batch, plan.seq);
-      if (figures.answer == Answer::fits) return CardFound{card.short_name, card.usable->count(), figures.device.value_or(0)};
+      if (figures.answer == Answer::fits)
+        return CardFound{card.short_name, card.usable->count(), figures.device.value_or(0)};
     }
     return std::nullopt;
   }

@@ -48,8 +48,7 @@ class Search {
   Solution run() {
     refuse_what_cannot_be_solved();
     Solution solution = target_.maximum ? largest() : least();
-    if (!solution.answer && !any_report_ && first_problem_)
-      throw InputError(*first_problem_);  // whatever the value
+    if (!solution.answer && !any_report_ && first_problem_) throw InputError(*first_problem_);  // whatever the value
     return solution;
   }
 

@@ -18,7 +18,8 @@ namespace {
 
 std::vector<ArgumentSpec> arguments() {
   return {{"MEASURED",
-           "a file with memory_stats() as JSON or with memory_summary(), - for standard input, or \"allocated=14.2GiB reserved=15GiB\"",
+           "a file with memory_stats() as JSON or with memory_summary(), - for standard input, or \"allocated=14.2GiB "
+           "reserved=15GiB\"",
            true,
            {}},
           {"JOB", "a saved report, a job file, a config.json, a model folder or a preset", false, {}}};
@@ -57,9 +58,10 @@ Measured read_measured(const std::string& argument) {
     measured = read_measured_text(file.text);
   }
   if (measured.empty())
-    throw InputError(Problem{is_file ? file.name : kCommandLine, is_file ? "" : "MEASURED",
-                             is_file ? "has no peak that membill knows" : membill::quoted(argument) + " is no file and names no peak",
-                             "memory_stats() as JSON, memory_summary(), or allocated=14.2GiB"});
+    throw InputError(Problem{
+        is_file ? file.name : kCommandLine, is_file ? "" : "MEASURED",
+        is_file ? "has no peak that membill knows" : membill::quoted(argument) + " is no file and names no peak",
+        "memory_stats() as JSON, memory_summary(), or allocated=14.2GiB"});
   return measured;
 }
 
@@ -98,7 +100,8 @@ ExitCode run_compare(const Arguments& arguments, Output& output) {
   }
   try {
     const std::string* job = arguments.positional(1) != nullptr ? arguments.positional(1) : arguments.value("--job");
-    if (job == nullptr) throw InputError(Problem{kCommandLine, "JOB", "is missing", "a job file, a model, or a saved report"});
+    if (job == nullptr)
+      throw InputError(Problem{kCommandLine, "JOB", "is missing", "a job file, a model, or a saved report"});
     report = any_report(arguments, *job);
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
@@ -111,8 +114,8 @@ ExitCode run_compare(const Arguments& arguments, Output& output) {
   output.out = render_listing(listing, format);
   if (format != "table") return ExitCode::computed;
   for (const Suspect& suspect : comparison.suspects)
-    output.out += "as large as the difference: " + suspect.label + " (" + suspect.id + ", " + report::size_text(suspect.bytes) +
-                  (suspect.at_peak ? " at the peak)\n" : " at its highest)\n");
+    output.out += "as large as the difference: " + suspect.label + " (" + suspect.id + ", " +
+                  report::size_text(suspect.bytes) + (suspect.at_peak ? " at the peak)\n" : " at its highest)\n");
   return ExitCode::computed;
 }
 
@@ -120,10 +123,11 @@ ExitCode run_compare(const Arguments& arguments, Output& output) {
 
 Command compare_command() {
   return {"compare",
-          "A measured run against the bill: which figure is off, and which item is as large as the difference",
+          "A measured run against the bill: which figure is off",
           arguments,
           options,
-          {"compare stats.json job.yaml", "compare \"allocated=14.2GiB reserved=15GiB\" llama-2-7b --method lora --checkpointing full"},
+          {"compare stats.json job.yaml",
+           "compare \"allocated=14.2GiB reserved=15GiB\" llama-2-7b --method lora --checkpointing full"},
           run_compare};
 }
 

@@ -39,7 +39,8 @@ std::string kind_word(OutOfMemoryKind kind) {
 ListingRow row_of(const Diagnosis& found, const std::vector<SizeMatch>& matches) {
   const OutOfMemoryEvent& event = found.event;
   std::vector<std::string> tensors;
-  for (const SizeMatch& match : matches) tensors.push_back(match.label + " in " + match.moment + " (" + match.item + ")");
+  for (const SizeMatch& match : matches)
+    tensors.push_back(match.label + " in " + match.moment + " (" + match.item + ")");
   return {std::to_string(event.line),
           {{"line", static_cast<std::int64_t>(event.line)},
            {"where", kind_word(event.kind)},
@@ -65,7 +66,8 @@ std::string text_of(const Diagnosis& found, const std::vector<SizeMatch>& matche
     if (matches.empty()) out += "  no tensor of the job's step is as large as that\n";
   }
   int number = 1;
-  for (const std::string& remedy : remedies_in_order(found)) out += "  " + std::to_string(number++) + ". " + remedy + "\n";
+  for (const std::string& remedy : remedies_in_order(found))
+    out += "  " + std::to_string(number++) + ". " + remedy + "\n";
   return out;
 }
 
@@ -83,7 +85,8 @@ ExitCode run_diagnose(const Arguments& arguments, Output& output) {
   for (std::size_t i = 0; i < events.size(); ++i) {
     const Diagnosis found = diagnose(events, i);
     std::vector<SizeMatch> matches;
-    if (inputs && events[i].asked) matches = tensors_of_size(inputs->model, inputs->plan, inputs->hardware, *events[i].asked);
+    if (inputs && events[i].asked)
+      matches = tensors_of_size(inputs->model, inputs->plan, inputs->hardware, *events[i].asked);
     if (format == "table")
       output.out += (i > 0 ? "\n" : "") + text_of(found, matches, with_job);
     else
@@ -97,10 +100,11 @@ ExitCode run_diagnose(const Arguments& arguments, Output& output) {
 
 Command diagnose_command() {
   return {"diagnose",
-          "Reads out-of-memory messages: capacity, fragmentation, another process or a leak, and what to do in which order",
+          "Reads out-of-memory messages: whose fault, and what to do",
           arguments,
           options,
-          {"diagnose train.log", "diagnose train.log llama-2-7b --method lora --seq 4096", "tail -100 train.log | membill diagnose -"},
+          {"diagnose train.log", "diagnose train.log llama-2-7b --method lora --seq 4096",
+           "tail -100 train.log | membill diagnose -"},
           run_diagnose};
 }
 

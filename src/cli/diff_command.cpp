@@ -33,15 +33,24 @@ ListingRow byte_row(const char* kind, const std::string& id, const std::string& 
                     std::optional<std::int64_t> b, const char* how) {
   const std::int64_t change = b.value_or(0) - a.value_or(0);
   return {id,
-          {{"kind", kind}, {"id", id}, {"what", label}, {"a", count(a)}, {"b", count(b)}, {"change", change},
-           {"how", how}, {"A", size_or_dash(a)}, {"B", size_or_dash(b)}, {"B less A", signed_size(change)}}};
+          {{"kind", kind},
+           {"id", id},
+           {"what", label},
+           {"a", count(a)},
+           {"b", count(b)},
+           {"change", change},
+           {"how", how},
+           {"A", size_or_dash(a)},
+           {"B", size_or_dash(b)},
+           {"B less A", signed_size(change)}}};
 }
 
 const char* how(std::int64_t a, std::int64_t b) { return a == b ? "same" : a < b ? "grew" : "shrank"; }
 
 void add_totals(Listing& listing, const Report& a, const Report& b) {
   const auto add = [&](const char* name, const Range& x, const Range& y) {
-    if (x.likely && y.likely && (*x.likely != 0 || *y.likely != 0)) listing.rows.push_back(byte_row("total", name, name, x.likely, y.likely, how(*x.likely, *y.likely)));
+    if (x.likely && y.likely && (*x.likely != 0 || *y.likely != 0))
+      listing.rows.push_back(byte_row("total", name, name, x.likely, y.likely, how(*x.likely, *y.likely)));
   };
   add("requested", a.totals.requested, b.totals.requested);
   add("allocated", a.totals.allocated, b.totals.allocated);
@@ -67,7 +76,8 @@ Listing field_rows(const BillDiff& diff, const Report& a, const Report& b) {
   for (const FieldDiff& field : diff.fields) add(field.key, field.a, field.b);
   if (a.peak_moment != b.peak_moment) add("peak in", a.peak_moment, b.peak_moment);
   if (a.verdict.answer != b.verdict.answer)
-    add("verdict", std::string(report::answer_word(a.verdict.answer)), std::string(report::answer_word(b.verdict.answer)));
+    add("verdict", std::string(report::answer_word(a.verdict.answer)),
+        std::string(report::answer_word(b.verdict.answer)));
   return listing;
 }
 
@@ -75,8 +85,13 @@ Listing field_rows(const BillDiff& diff, const Report& a, const Report& b) {
 void append_fields(Listing& listing, const BillDiff& diff) {
   for (const FieldDiff& field : diff.fields)
     listing.rows.push_back({field.key,
-                            {{"kind", "field"}, {"id", field.key}, {"what", field.key}, {"a", field.a}, {"b", field.b},
-                             {"change", Cell()}, {"how", "differs"}}});
+                            {{"kind", "field"},
+                             {"id", field.key},
+                             {"what", field.key},
+                             {"a", field.a},
+                             {"b", field.b},
+                             {"change", Cell()},
+                             {"how", "differs"}}});
 }
 
 // Columns for people are no business of programs.
@@ -117,7 +132,8 @@ Command diff_command() {
           "Two bills side by side: what grew, shrank, appeared, and which keys differ",
           arguments,
           options,
-          {"diff before.json after.json", "diff a.yaml b.yaml --gpu rtx-4090", "diff llama-2-7b llama-3.1-8b --method lora"},
+          {"diff before.json after.json", "diff a.yaml b.yaml --gpu rtx-4090",
+           "diff llama-2-7b llama-3.1-8b --method lora"},
           run_diff};
 }
 

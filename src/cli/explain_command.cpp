@@ -12,7 +12,10 @@ namespace membill::cli {
 namespace {
 
 std::vector<ArgumentSpec> arguments() {
-  return {{"MODEL", "a preset, a config.json, a model folder, a saved report, or - for a config on standard input", false, {}}};
+  return {{"MODEL",
+           "a preset, a config.json, a model folder, a saved report, or - for a config on standard input",
+           false,
+           {}}};
 }
 
 std::vector<OptionSpec> options() {
@@ -61,7 +64,7 @@ ExitCode run_explain(const Arguments& arguments, Output& output) {
 
 Command explain_command() {
   return {"explain",
-          "The bill as a walk-through: formulas, numbers put in, results, sources, and why the peak is where it is",
+          "The bill as a walk-through: formulas, numbers, sources",
           arguments,
           options,
           {"explain llama-2-7b --method lora --checkpointing full", "explain saved.json --lang zh",

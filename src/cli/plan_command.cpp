@@ -83,7 +83,8 @@ ExitCode run_plan(const Arguments& arguments, Output& output) {
   }
   problems.throw_if_any();
   if (output.only_problems) return ExitCode::computed;
-  const RemedyPlan plan = find_remedies(inputs.model, inputs.plan, inputs.hardware, cards_like(*inputs.hardware.gpu, inputs.dirs));
+  const RemedyPlan plan =
+      find_remedies(inputs.model, inputs.plan, inputs.hardware, cards_like(*inputs.hardware.gpu, inputs.dirs));
   output.out = format == "table" ? report::render_remedies(plan, language) : render_listing(listing_of(plan), format);
   return is_solved(plan) ? ExitCode::computed : ExitCode::does_not_fit;
 }
@@ -92,7 +93,7 @@ ExitCode run_plan(const Arguments& arguments, Output& output) {
 
 Command plan_command() {
   return {"plan",
-          "What to change so that a job fits: each change with what it saves and what it costs",
+          "What to change so that a job fits, and what each change costs",
           arguments,
           options,
           {"plan llama-3.1-8b --gpu rtx-4090", "plan --job job.yaml --gpu a100-40gb --lang zh"},

@@ -91,14 +91,14 @@ ExitCode run_solve(const Arguments& arguments, Output& output) {
   try {
     format = listing_format(arguments);
     inputs = read_inputs(arguments, arguments.positional(0), arguments.value("--job"), Check::each_alone);
-    if (!inputs.hardware.usable()) problems.add({kCommandLine, "--gpu", "is missing: what does not fit on no card?", "--gpu NAME|SIZE"});
+    if (!inputs.hardware.usable())
+      problems.add({kCommandLine, "--gpu", "is missing: what does not fit on no card?", "--gpu NAME|SIZE"});
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
   }
   problems.throw_if_any();
   if (output.only_problems) return ExitCode::computed;
-  const Solution solution =
-      solve(inputs.model, inputs.plan, inputs.hardware, *target, {arguments.is_on("--strict")});
+  const Solution solution = solve(inputs.model, inputs.plan, inputs.hardware, *target, {arguments.is_on("--strict")});
   Listing listing{{"role", "value", "verdict", "because"}, {}};
   if (solution.answer) listing.rows.push_back(row_of("answer", *target, *solution.answer));
   if (solution.next) listing.rows.push_back(row_of("next", *target, *solution.next));
@@ -115,7 +115,8 @@ Command solve_command() {
           arguments,
           options,
           {"solve llama-2-7b --method lora --checkpointing full --gpu rtx-4090 --max batch",
-           "solve --job job.yaml --gpu a100-80gb --max seq", "solve llama-2-7b --engine deepspeed --gpus 8 --gpu a100-40gb --min zero"},
+           "solve --job job.yaml --gpu a100-80gb --max seq",
+           "solve llama-2-7b --engine deepspeed --gpus 8 --gpu a100-40gb --min zero"},
           run_solve};
 }
 

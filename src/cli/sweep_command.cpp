@@ -274,7 +274,7 @@ ExitCode run_sweep_command(const Arguments& arguments, Output& output) {
 
 Command sweep_command() {
   return {"sweep",
-          "A row for each case of a cross product of lists and ranges; the last column of an axis changes fastest",
+          "A row for each case of a cross product of lists and ranges",
           arguments,
           options,
           {"sweep llama-2-7b --batch 1,2,4 --seq 1024:8192:*2 --method lora,qlora",

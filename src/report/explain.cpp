@@ -49,7 +49,8 @@ class Walk {
   void symbols() {
     heading(word("explain.symbols"));
     for (const SymbolValue& symbol : report_.symbols)
-      out_ += "  " + left_aligned(symbol.symbol, 3) + " = " + left_aligned(count_text(symbol.value), 8) + " " + symbol.meaning + "\n";
+      out_ += "  " + left_aligned(symbol.symbol, 3) + " = " + left_aligned(count_text(symbol.value), 8) + " " +
+              symbol.meaning + "\n";
   }
 
   [[nodiscard]] bool is_shown(const LineItem& item, std::size_t shown) const {
@@ -72,12 +73,14 @@ class Walk {
       sum_left += *item.at_peak;
       highest_left = std::max(highest_left, *item.at_peak);
     }
-    if (left > 0) out_ += say(language_, "explain.others", size_text(highest_left + 1), left, size_text(sum_left)) + "\n";
+    if (left > 0)
+      out_ += say(language_, "explain.others", size_text(highest_left + 1), left, size_text(sum_left)) + "\n";
     out_ += say(language_, "explain.sum", (report_.at_least ? "> " : "") + size_text(peak_)) + "\n";
   }
 
   void one(const LineItem& item) {
-    out_ += item_name(item, language_) + ": " + size_text(*item.at_peak) + " (" + share_text(*item.at_peak, peak_) + ")\n";
+    out_ +=
+        item_name(item, language_) + ": " + size_text(*item.at_peak) + " (" + share_text(*item.at_peak, peak_) + ")\n";
     if (depth_ == Depth::brief) return;
     lines(item.formula, "    ");
     const std::string numbers = with_numbers(item.formula, report_.symbols);
@@ -89,12 +92,14 @@ class Walk {
   void elsewhere() {
     bool first = true;
     for (const LineItem& item : report_.items) {
-      if (item.where != Place::device || item.bytes.value_or(0) <= item.at_peak.value_or(0) || item.moments.empty()) continue;
+      if (item.where != Place::device || item.bytes.value_or(0) <= item.at_peak.value_or(0) || item.moments.empty())
+        continue;
       if (first) heading(word("explain.elsewhere"));
       first = false;
       const auto highest = std::max_element(item.moments.begin(), item.moments.end(),
                                             [](const auto& a, const auto& b) { return a.second < b.second; });
-      out_ += say(language_, "explain.own", item_name(item, language_), size_text(item.bytes), word(highest->first)) + "\n";
+      out_ +=
+          say(language_, "explain.own", item_name(item, language_), size_text(item.bytes), word(highest->first)) + "\n";
     }
   }
 
@@ -145,7 +150,8 @@ class Walk {
                 : say(language_, "explain.thumb.row", rule.trained, frozen, size_text(bytes), share, word(rule.key)),
             "  ");
     }
-    const std::int64_t states = at_peak(report_, "weights") + at_peak(report_, "gradients") + at_peak(report_, "optimizer");
+    const std::int64_t states =
+        at_peak(report_, "weights") + at_peak(report_, "gradients") + at_peak(report_, "optimizer");
     out_ += say(language_, "explain.thumb.none", size_text(peak_ - states)) + "\n";
   }
 
@@ -154,17 +160,23 @@ class Walk {
     if (!t.allocated.likely || !t.reserved.likely || !t.device.likely) return;
     heading(word("explain.totals"));
     out_ += "  " + say(language_, "explain.requested", size_text(peak_)) + "\n";
-    out_ += "  " + say(language_, "explain.allocated", size_text(t.allocated.likely), size_text(*t.allocated.likely - peak_)) + "\n";
-    out_ += "  " + say(language_, "explain.reserved", size_text(t.reserved.likely),
-                       size_text(*t.reserved.likely - *t.allocated.likely)) + "\n";
+    out_ += "  " +
+            say(language_, "explain.allocated", size_text(t.allocated.likely), size_text(*t.allocated.likely - peak_)) +
+            "\n";
+    out_ += "  " +
+            say(language_, "explain.reserved", size_text(t.reserved.likely),
+                size_text(*t.reserved.likely - *t.allocated.likely)) +
+            "\n";
     out_ += "  " + say(language_, "explain.device", size_text(t.device.likely)) + "\n";
   }
 
   void verdict() {
     const Verdict& verdict = report_.verdict;
     if (!verdict.capacity || !report_.totals.device.likely) return;
-    out_ += "\n" + say(language_, "verdict", word(answer_word(verdict.answer)), size_text(report_.totals.device.likely),
-                       size_text(verdict.capacity)) + "\n";
+    out_ += "\n" +
+            say(language_, "verdict", word(answer_word(verdict.answer)), size_text(report_.totals.device.likely),
+                size_text(verdict.capacity)) +
+            "\n";
   }
 
   const Report& report_;

@@ -47,10 +47,12 @@ class Quiz {
   }
 
   void parameters() {
-    const std::int64_t all = report_.model.parameters.value_or(0), trained = report_.model.trainable_parameters.value_or(0);
+    const std::int64_t all = report_.model.parameters.value_or(0),
+                       trained = report_.model.trainable_parameters.value_or(0);
     ask("quiz.count", count_text(all), count_text(trained), share_text(trained, all));
     const std::int64_t gradients = highest_of(report_, "gradients"), states = highest_of(report_, "optimizer");
-    ask("quiz.bytes", size_text(gradients), size_text(states), count_text(trained), each_text(gradients + states, trained));
+    ask("quiz.bytes", size_text(gradients), size_text(states), count_text(trained),
+        each_text(gradients + states, trained));
   }
 
   void moments() {
@@ -76,7 +78,8 @@ class Quiz {
 
   void remedies() {
     ask("quiz.zero2", size_text(at_peak(report_, "gradients") + at_peak(report_, "optimizer")), size_text(peak_));
-    ask("quiz.checkpoint", size_text(at_peak(report_, "activations.block")), size_text(at_peak(report_, "activations.boundaries")));
+    ask("quiz.checkpoint", size_text(at_peak(report_, "activations.block")),
+        size_text(at_peak(report_, "activations.boundaries")));
     const std::int64_t trained = report_.model.trainable_parameters.value_or(0);
     const std::int64_t two = highest_of(report_, "optimizer.m") + highest_of(report_, "optimizer.v");
     ask("quiz.adam8", size_text(two), each_text(two, trained), size_text(std::min(two, 2 * trained)));

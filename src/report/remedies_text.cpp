@@ -6,8 +6,8 @@
 namespace membill::report {
 namespace {
 
-constexpr const char* kAccuracyKeys[] = {"accuracy.same", "accuracy.fewer_bits", "accuracy.adapters", "accuracy.quantized",
-                                         "accuracy.less_data"};
+constexpr const char* kAccuracyKeys[] = {"accuracy.same", "accuracy.fewer_bits", "accuracy.adapters",
+                                         "accuracy.quantized", "accuracy.less_data"};
 
 std::string tenths(std::int64_t value) { return std::to_string(value / 10) + "." + std::to_string(value % 10); }
 

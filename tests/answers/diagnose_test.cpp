@@ -9,11 +9,14 @@ namespace membill {
 namespace {
 
 constexpr const char* kFirst =
-    "RuntimeError: CUDA out of memory. Tried to allocate {} (GPU 0; {} total capacity; {} already allocated; {} free; {} reserved "
+    "RuntimeError: CUDA out of memory. Tried to allocate {} (GPU 0; {} total capacity; {} already allocated; {} free; "
+    "{} reserved "
     "in total by PyTorch)";
 constexpr const char* kSecond =
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU 0 has a total capacity of {} of which {} is free. "
-    "Including non-PyTorch memory, this process has {} memory in use. Of the allocated memory {} is allocated by PyTorch, and {} is "
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {}. GPU 0 has a total capacity of {} of which {} is "
+    "free. "
+    "Including non-PyTorch memory, this process has {} memory in use. Of the allocated memory {} is allocated by "
+    "PyTorch, and {} is "
     "reserved by PyTorch but unallocated.";
 
 // Public issues, by their ids among the outcomes that were collected; GiB, 0 where the report does not say.
@@ -60,22 +63,27 @@ TEST_CASE("both generations of the allocator's message are read") {
     const OutOfMemoryEvent& event = found.event;
     CHECK(event.line == 2);
     CHECK(event.card == 0);
-    CHECK(fmt::format("{:.2f} {:.2f} {:.2f} {:.2f} {:.2f}", gib_of(event.asked), gib_of(event.total), gib_of(event.allocated),
-                      gib_of(event.free), gib_of(event.reserved)) == "3.77 79.11 75.16 1.61 76.43");
+    CHECK(fmt::format("{:.2f} {:.2f} {:.2f} {:.2f} {:.2f}", gib_of(event.asked), gib_of(event.total),
+                      gib_of(event.allocated), gib_of(event.free),
+                      gib_of(event.reserved)) == "3.77 79.11 75.16 1.61 76.43");
     CHECK(found.cause == OutOfMemoryCause::capacity);
   }
 }
 
 TEST_CASE("older and foreign spellings are read") {
-  CHECK(gib_of(only("CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 10.92 GiB total capacity; 2.61 GiB already allocated; "
+  CHECK(gib_of(only("CUDA out of memory. Tried to allocate 2.00 GiB (GPU 1; 10.92 GiB total capacity; 2.61 GiB already "
+                    "allocated; "
                     "7.00 GiB free; 2.50 GiB cached)")
                    .event.reserved) == 2.5);
-  CHECK(only("HIP out of memory. Tried to allocate 20 bytes. GPU 0 has a total capacty of 63.98 GiB of which 0 bytes is free.")
+  CHECK(only("HIP out of memory. Tried to allocate 20 bytes. GPU 0 has a total capacty of 63.98 GiB of which 0 bytes "
+             "is free.")
             .event.asked == 20);
-  CHECK(only("NPU out of memory. Tried to allocate 26.44 GiB (NPU 5; 60.96 GiB total capacity; 30.23 GiB already allocated; 30.23 GiB "
+  CHECK(only("NPU out of memory. Tried to allocate 26.44 GiB (NPU 5; 60.96 GiB total capacity; 30.23 GiB already "
+             "allocated; 30.23 GiB "
              "current active; 25.36 GiB free; 33.08 GiB reserved in total by PyTorch)")
             .event.card == 5);
-  CHECK(only("DefaultCPUAllocator: can't allocate memory: you tried to allocate 26306674688 bytes.").event.asked == 26306674688);
+  CHECK(only("DefaultCPUAllocator: can't allocate memory: you tried to allocate 26306674688 bytes.").event.asked ==
+        26306674688);
   CHECK(only("Process 12 exits with return code = -9").cause == OutOfMemoryCause::host);
   CHECK(only("CUDA error: out of memory").cause == OutOfMemoryCause::unknown);
   CHECK(find_out_of_memory("the loss is 2.3\n").empty());
@@ -87,17 +95,23 @@ TEST_CASE("causes are told apart") {
         OutOfMemoryCause::fragmentation);
   CHECK(only(fmt::format(kFirst, "20.00 MiB", "23.69 GiB", "4.68 GiB", "12.00 MiB", "4.80 GiB")).cause ==
         OutOfMemoryCause::other_process);
-  CHECK(only("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.44 MiB is free. "
-             "Process 4711 has 18.20 GiB memory in use. Including non-PyTorch memory, this process has 5.40 GiB memory in use. Of the "
+  CHECK(only("CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 23.69 GiB of which 12.44 "
+             "MiB is free. "
+             "Process 4711 has 18.20 GiB memory in use. Including non-PyTorch memory, this process has 5.40 GiB memory "
+             "in use. Of the "
              "allocated memory 4.91 GiB is allocated by PyTorch, and 40.10 MiB is reserved by PyTorch but unallocated.")
             .cause == OutOfMemoryCause::other_process);
   // A container does not know its own process by number.
-  CHECK(only("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.00 GiB is free. "
-             "Process 4711 has 22.60 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and 40.10 MiB is "
+  CHECK(only("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.69 GiB of which 1.00 "
+             "GiB is free. "
+             "Process 4711 has 22.60 GiB memory in use. Of the allocated memory 22.00 GiB is allocated by PyTorch, and "
+             "40.10 MiB is "
              "reserved by PyTorch but unallocated.")
             .cause == OutOfMemoryCause::capacity);
-  CHECK(only("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 50.00 GiB is free. "
-             "24.00 GiB allowed; Of the allocated memory 22.50 GiB is allocated by PyTorch, and 40.10 MiB is reserved by PyTorch but "
+  CHECK(only("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 80.00 GiB of which 50.00 "
+             "GiB is free. "
+             "24.00 GiB allowed; Of the allocated memory 22.50 GiB is allocated by PyTorch, and 40.10 MiB is reserved "
+             "by PyTorch but "
              "unallocated.")
             .cause == OutOfMemoryCause::limit);
 }

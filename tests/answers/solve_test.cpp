@@ -74,7 +74,8 @@ TEST_CASE("the largest batch and length fit and the next do not") {
 }
 
 TEST_CASE("rank and layers are solved too") {
-  const TrainingPlan plan = settings({{"method", "lora"}, {"adapter.targets", "all-linear"}, {"checkpointing", "full"}});
+  const TrainingPlan plan =
+      settings({{"method", "lora"}, {"adapter.targets", "all-linear"}, {"checkpointing", "full"}});
   for (const char* name : {"rank", "layers"}) {
     const Solution solution = solve(model_of_layers(12), plan, card(10), target(name));
     INFO(name);
@@ -105,8 +106,7 @@ TEST_CASE("a search that cannot succeed is refused") {
     }
     return std::string();
   };
-  CHECK(message_of(settings({}), "rank") ==
-        "method: has no adapter whose rank could grow (lora, qlora or dora)");
+  CHECK(message_of(settings({}), "rank") == "method: has no adapter whose rank could grow (lora, qlora or dora)");
   Problems problems;
   GenericModel given;
   given.params = 1000000;
@@ -158,7 +158,9 @@ TEST_CASE("every list of changes that is said to suffice does") {
     }
     CHECK(any);
     REQUIRE(found.card_now);
-    CHECK(found.card_now->short_name == (fits(model, plan, card(24)) ? "24 GiB" : fits(model, plan, card(48)) ? "48 GiB" : "80 GiB"));
+    CHECK(found.card_now->short_name == (fits(model, plan, card(24))   ? "24 GiB"
+                                         : fits(model, plan, card(48)) ? "48 GiB"
+                                                                       : "80 GiB"));
   }
 }
 

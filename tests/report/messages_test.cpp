@@ -47,7 +47,8 @@ TEST_CASE("every remedy has a name") {
     plan.precision = Precision::fp32;
     plan.attention = AttentionKernel::eager;
     plan.keep_outputs = true;
-    for (const Remedy& remedy : remedies(model, plan, many)) CHECK(message("remedy." + remedy.id, Language::zh) != "remedy." + remedy.id);
+    for (const Remedy& remedy : remedies(model, plan, many))
+      CHECK(message("remedy." + remedy.id, Language::zh) != "remedy." + remedy.id);
   }
 }
 
