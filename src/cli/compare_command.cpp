@@ -123,7 +123,7 @@ ExitCode run_compare(const Arguments& arguments, Output& output) {
 
 Command compare_command() {
   return {"compare",
-          "A measured run against the bill, and the item that explains the difference",
+          "A measured run against the bill: which figure is off",
           arguments,
           options,
           {"compare stats.json job.yaml",

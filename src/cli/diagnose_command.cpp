@@ -100,7 +100,7 @@ ExitCode run_diagnose(const Arguments& arguments, Output& output) {
 
 Command diagnose_command() {
   return {"diagnose",
-          "Reads out-of-memory messages: the cause, and what to do in which order",
+          "Reads out-of-memory messages: whose fault, and what to do",
           arguments,
           options,
           {"diagnose train.log", "diagnose train.log llama-2-7b --method lora --seq 4096",

@@ -64,7 +64,7 @@ ExitCode run_explain(const Arguments& arguments, Output& output) {
 
 Command explain_command() {
   return {"explain",
-          "The bill as a walk-through: formulas, numbers, sources, and why the peak is there",
+          "The bill as a walk-through: formulas, numbers, sources",
           arguments,
           options,
           {"explain llama-2-7b --method lora --checkpointing full", "explain saved.json --lang zh",

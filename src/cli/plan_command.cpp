@@ -93,7 +93,7 @@ ExitCode run_plan(const Arguments& arguments, Output& output) {
 
 Command plan_command() {
   return {"plan",
-          "What to change so that a job fits: what each change saves and costs",
+          "What to change so that a job fits, and what each change costs",
           arguments,
           options,
           {"plan llama-3.1-8b --gpu rtx-4090", "plan --job job.yaml --gpu a100-40gb --lang zh"},
