@@ -42,6 +42,9 @@ class Architecture {
 
 // The program of `model_type` under `implementation`, or nullptr when its activations are not modelled yet.
 [[nodiscard]] const Architecture* find_architecture(std::string_view model_type, Implementation implementation);
+// True for classes without scaled_dot_product_attention: they write attention out whatever attn_implementation says
+// (transformers 5.24, _supports_sdpa of the model's class).
+[[nodiscard]] bool writes_attention_out(std::string_view model_type);
 // Every model type with a program.
 [[nodiscard]] std::span<const std::string_view> modelled_types();
 

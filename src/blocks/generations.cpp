@@ -43,11 +43,6 @@ std::string assumed_releases(const TrainingPlan& plan) {
   return text;
 }
 
-bool has_program_of_release(std::string_view model_type, const TrainingPlan& plan) {
-  const bool encoder = model_type == "bert" || model_type == "roberta" || model_type == "xlm-roberta";
-  return !encoder || !plan_is_before(plan, "transformers", 5, 0);
-}
-
 Generations generations(const TrainingPlan& plan) {
   Generations result;
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;

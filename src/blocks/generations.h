@@ -30,10 +30,6 @@ struct Generations {
 
 [[nodiscard]] Generations generations(const TrainingPlan& plan);
 
-// Whether the program of `model_type` stands for the release that the plan names: those of the encoders (bert, roberta, xlm-roberta) are
-// written from transformers 5; the classes of 4 differ in attention and were not measured.
-[[nodiscard]] bool has_program_of_release(std::string_view model_type, const TrainingPlan& plan);
-
 // "torch 2.15, transformers 5.24": the releases that are assumed since the plan names none. Empty when it names them all.
 [[nodiscard]] std::string assumed_releases(const TrainingPlan& plan);
 

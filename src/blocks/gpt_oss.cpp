@@ -21,7 +21,7 @@ Tensor repeat_heads(Forward& f, const LayerContext& layer, const Tensor& x) {
 }
 
 Tensor heads_first(Forward& f, const Tensor& x) {
-  return f.plan.batch == 1 ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
+  return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
 // combined - combined.max(dim=-1, keepdim=True).values

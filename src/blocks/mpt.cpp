@@ -8,7 +8,7 @@ namespace membill {
 namespace {
 
 Tensor heads_first(Forward& f, const Tensor& x) {
-  return f.plan.batch == 1 ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
+  return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
 Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,

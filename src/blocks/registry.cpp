@@ -177,6 +177,8 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   return nullptr;
 }
 
+bool writes_attention_out(std::string_view model_type) { return model_type == "mpt" || model_type == "gpt_oss"; }
+
 std::span<const std::string_view> modelled_types() {
   static const auto kNames = [] {
     std::array<std::string_view, kPrograms.size()> list;

@@ -48,8 +48,7 @@ class JobRun {
     r_.set_mean_saves_input(generations_.mean_saves_input);
     if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
-    if (model.dimensions_known && has_program_of_release(model.model_type, plan))
-      program_ = find_architecture(model.model_type, plan.implementation);
+    if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
 
   Simulation run() {
@@ -225,7 +224,7 @@ class JobRun {
 Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
                          Kind kind) {
   const ModelSpec model = staged_model(given_model, given_plan);
-  const TrainingPlan plan = staged_plan(given_plan);
+  const TrainingPlan plan = staged_plan(given_model, given_plan);
   if (!kind.expand && !needs_every_layer(plan)) {
     try {
       return JobRun(model, plan, hardware, kind).run();

@@ -36,8 +36,9 @@ ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
   return scored;
 }
 
-TrainingPlan staged_plan(const TrainingPlan& plan) {
+TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   TrainingPlan staged = plan;
+  if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }

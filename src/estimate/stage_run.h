@@ -11,7 +11,8 @@ namespace membill {
 
 // The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
-[[nodiscard]] TrainingPlan staged_plan(const TrainingPlan& plan);
+// The plan that it runs: the score is saved beside adapters, and classes that write attention out do so whatever is asked.
+[[nodiscard]] TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan);
 
 // True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.
 [[nodiscard]] bool runs_preference_stage(const TrainingPlan& plan);
