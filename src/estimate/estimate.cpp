@@ -76,8 +76,9 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
 
 }  // namespace
 
-Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardware& hardware,
                 const EstimateOptions& options) {
+  const TrainingPlan plan = as_engine_runs(given);
   std::vector<Report> reports;
   for (const std::int64_t rank : distinct_ranks(plan, hardware)) {
     Hardware of_rank = hardware;
@@ -89,6 +90,9 @@ Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware
   };
   const auto worst = std::max_element(reports.begin(), reports.end(), highest);
   Report report = std::move(*worst);
+  if (plan.precision != given.precision)
+    report.assumptions.push_back("precision: DeepSpeed runs " + std::string(regime(given.precision).name) + " as " +
+                                 std::string(regime(plan.precision).name) + ", with fp32 masters in its optimizer");
   for (auto other = reports.begin(); other != reports.end(); ++other)
     if (other != worst) report.ranks.insert(report.ranks.end(), other->ranks.begin(), other->ranks.end());
   return report;

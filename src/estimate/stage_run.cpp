@@ -1,6 +1,7 @@
 #include "estimate/stage_run.h"
 
 #include "blocks/generations.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -36,8 +37,17 @@ ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
   return scored;
 }
 
+TrainingPlan as_engine_runs(const TrainingPlan& plan) {
+  const bool bf16 = plan.precision == Precision::amp_bf16;
+  if (plan.engine != Engine::deepspeed || (!bf16 && plan.precision != Precision::amp_fp16)) return plan;
+  TrainingPlan run = plan;
+  run.precision = bf16 ? Precision::master_bf16 : Precision::master_fp16;
+  if (!weight_format(plan.weights).quantized) run.weights = bf16 ? WeightFormat::bf16 : WeightFormat::fp16;
+  return run;
+}
+
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
-  TrainingPlan staged = plan;
+  TrainingPlan staged = as_engine_runs(plan);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;

@@ -11,6 +11,9 @@ namespace membill {
 
 // The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
+// The regime that the engine makes of the plan's: DeepSpeed trains 16-bit weights with fp32 masters in its optimizer where others
+// would autocast (deepspeed 0.18 runtime/engine.py, accelerate accelerator.py _prepare_deepspeed).
+[[nodiscard]] TrainingPlan as_engine_runs(const TrainingPlan& plan);
 // The plan that it runs: the score is saved beside adapters, and classes that write attention out do so whatever is asked.
 [[nodiscard]] TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan);
 

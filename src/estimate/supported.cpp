@@ -4,6 +4,7 @@
 #include <array>
 
 #include "catalog/plan_fields/words.h"
+#include "estimate/stage_run.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -158,10 +159,10 @@ constexpr std::array kLimits{
           "torch, ddp, deepspeed, fsdp, fsdp2"},
     Limit{"precision",
           [](const Plan& p) {
-            const bool other = p.engine == Engine::deepspeed && !regime(p.precision).master;
+            const bool other = p.engine == Engine::deepspeed && !regime(as_engine_runs(p).precision).master;
             return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
           },
-          "master-bf16, master-fp16"},
+          "amp-bf16, amp-fp16, master-bf16, master-fp16"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},

@@ -33,6 +33,8 @@ std::string render_brief(const Report& report, const RenderOptions&) {
                                  need_text(report), card_text(report));
   if (!report.peak_moment.empty()) line += fmt::format("; peak in {}", clean_text(report.peak_moment));
   if (!report.peak_rank.empty() && report.ranks.size() > 1) line += fmt::format(" on {}", clean_text(report.peak_rank));
+  const bool room_is_left = report.verdict.headroom.value_or(-1) >= 0;
+  if (report.verdict.answer == Answer::does_not_fit && room_is_left) line += "; " + clean_text(report.verdict.because);
   return line + "\n";
 }
 

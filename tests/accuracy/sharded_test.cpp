@@ -8,6 +8,7 @@
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/readme_row.h"
 #include "support/scoreboard.h"
 
 namespace membill::accuracy {
@@ -59,6 +60,8 @@ TEST_CASE("ranks of sharded jobs are not further off than recorded") {
   const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/sharded.recorded.txt");
   INFO(worse);
   CHECK(worse.empty());
+  CHECK(stale_readme_row("requested peak of a rank, DDP, ZeRO and FSDP", requested_peaks).empty());
+  CHECK(stale_readme_row("`max_memory_allocated` of a rank, DDP, ZeRO and FSDP", allocated_peaks).empty());
 }
 
 }  // namespace membill::accuracy
