@@ -167,20 +167,13 @@ class TrlRun {
   }
 
   void reference_classic(const ReferenceModel& reference) {
-    r_.writer().moment("reference");
-    TrainingPlan plan = f_.plan;
-    plan.checkpointing.mode = Checkpointing::none;
-    Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
-    f.adapters = reference.adapters;
-    r_.set_grad_enabled(false);
-    {
+    beside_policy(reference, [&](Forward& f) {
       std::vector<Tensor> copies;
-      const Tensor logits = whole_logits(f, *reference.modules, plan.stage == Stage::dpo);
+      const Tensor logits = whole_logits(f, *reference.modules, f.plan.stage == Stage::dpo);
       r_.set_items(f_.items.loss_probabilities);
       const Tensor result = classic_log_probabilities(f, logits);
       keep_copies(logits, copies);
-    }
-    r_.set_grad_enabled(true);
+    });
   }
 
   [[nodiscard]] bool counts_likelihood() const {
@@ -217,17 +210,23 @@ class TrlRun {
     return result;
   }
 
-  // Without gradients and checkpoints, while the policy's graph waits.
   Tensor run_reference(const ReferenceModel& reference) {
+    Tensor result;
+    beside_policy(reference, [&](Forward& f) { result = fused(f, *reference.modules, {}).log_probabilities; });
+    return result;
+  }
+
+  // Calls `run` without gradients and checkpoints, while the policy's graph waits.
+  template <typename Run>
+  void beside_policy(const ReferenceModel& reference, const Run& run) {
     r_.writer().moment("reference");
     TrainingPlan plan = f_.plan;
     plan.checkpointing.mode = Checkpointing::none;
     Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
     f.adapters = reference.adapters;
     r_.set_grad_enabled(false);
-    Tensor result = fused(f, *reference.modules, {}).log_probabilities;
+    run(f);
     r_.set_grad_enabled(true);
-    return result;
   }
 
   Forward& f_;

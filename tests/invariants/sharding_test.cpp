@@ -8,23 +8,14 @@
 #include "membill/catalog.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
+#include "support/small_llama.h"
 #include "trace/expand.h"
 #include "trace/fold.h"
 
 namespace membill {
 namespace {
 
-ModelSpec small_llama() {
-  Problems problems;
-  GenericModel given;
-  given.hidden = 256;
-  given.layers = 7;
-  given.heads = 4;
-  given.kv_heads = 2;
-  given.intermediate = 688;
-  given.vocab = 3000;
-  return generic_model(given, problems);
-}
+using test::small_llama;
 
 struct Case {
   const char* name;
