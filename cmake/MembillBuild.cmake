@@ -39,6 +39,15 @@ function(membill_enable_lto target)
   endif()
 endfunction()
 
+# The standard library's headers once for a whole library: half of the time of a clang build.
+function(membill_precompile target)
+  if(MEMBILL_PRECOMPILE)
+    target_precompile_headers(
+      ${target} PRIVATE <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <span> <string> <string_view>
+      <unordered_map> <utility> <vector>)
+  endif()
+endfunction()
+
 # A static library of this project. A part that has no sources yet is an empty archive.
 function(membill_add_library target)
   set(sources ${ARGN})
@@ -56,4 +65,5 @@ function(membill_add_library target)
                      "$<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>")
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:membill_flags>)
   membill_enable_lto(${target})
+  membill_precompile(${target})
 endfunction()
