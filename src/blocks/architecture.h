@@ -35,6 +35,9 @@ class Architecture {
   // The embedding module's output as enable_input_require_grads leaves it.
   [[nodiscard]] static Tensor made_to_need_gradient(Forward& f, Tensor embedded);
 
+  // False for encoders, which predict no next word.
+  [[nodiscard]] virtual bool causal() const { return true; }
+
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }
   [[nodiscard]] virtual std::string_view head_name() const { return "lm_head"; }

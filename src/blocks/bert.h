@@ -23,6 +23,7 @@ class BertArchitecture : public Architecture {
   [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
                              const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
+  [[nodiscard]] bool causal() const override { return false; }
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                             Tensor* outputs) const override;
 

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "blocks/architecture.h"
 #include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
@@ -31,6 +34,18 @@ const LayerKind* first_layer(const ModelSpec& model) {
   return first;
 }
 
+// TRL's trainers take causal language models; an encoder's hidden states have no next word.
+void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const Architecture* program = find_architecture(model.model_type, Implementation::hf);
+  const bool encoder = (program != nullptr && !program->causal()) ||
+                       std::any_of(model.sections.begin(), model.sections.end(),
+                                   [](const Section& section) { return section.name == "encoder"; });
+  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain || plan.stage == Stage::inference;
+  if (!encoder || supervised) return;
+  problems.add({"", "stage",
+                name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});
+}
+
 void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   const WeightFormatRow& format = weight_format(plan.weights);
   const RegimeRow& row = regime(plan.precision);
@@ -40,6 +55,7 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   format_name + " weights cannot be trained by method " + name_of(kMethodWords, plan.method),
                   "method lora, or weights bf16"});
   }
+  check_stage(model, plan, problems);
   if (!format.quantized && row.storage && *row.storage != plan.weights) {
     const std::string storage(weight_format(*row.storage).name);
     problems.add({"", "weights",

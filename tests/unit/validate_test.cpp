@@ -93,6 +93,13 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         }) == "checkpointing: selective is not billed yet (none, full)\n");
 }
 
+TEST_CASE("preference stages want a causal language model", "[validate]") {
+  CHECK(found([](Case& c) {
+          c.model.model_type = "bert";
+          c.plan.stage = Stage::dpo;
+        }) == "stage: dpo is for causal language models, not bert (sft)\n");
+}
+
 TEST_CASE("ranges of a plan that no reader has seen", "[validate]") {
   CHECK(found([](Case& c) { c.plan.batch = 0; }) == "batch: must be at least 1, not 0\n");
   CHECK(found([](Case& c) { c.plan.seq = -3; }) == "seq: must be at least 1, not -3\n");
