@@ -1,6 +1,7 @@
 #include "blocks/adapters.h"
 
 #include "blocks/layers.h"
+#include "blocks/quantized.h"
 
 namespace membill {
 namespace {
@@ -82,7 +83,7 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   LoraAdapter& adapter = *module.adapter;
   Tensor result = apply_base(f, module, x);
-  const bool clones = module.quantized->format == WeightFormat::nf4 || module.quantized->format == WeightFormat::fp4;
+  const bool clones = is_4bit(module.quantized->format);
   if (clones) result = r.contiguous_copy(result, result.shape(), "clone of the base result");
   const DType type = result.dtype();
   const bool converts = !r.autocast();

@@ -5,10 +5,8 @@
 #include "blocks/llama.h"
 
 namespace membill {
-namespace {
-
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                 Tensor& weights) {
+Tensor Gpt2Architecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                   const LayerInputs& inputs, Tensor& weights) const {
   const KindDims& dims = layer.dims;
   const auto [q, k, v] =
       f.r.split_in_three(apply_linear(f, layer.modules.at("attn.c_attn"), hidden), {f.dims.N * dims.a, dims.d});
@@ -19,8 +17,6 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   output = apply_linear(f, layer.modules.at("attn.c_proj"), output);
   return f.r.dropout(output, f.hidden_dropout);
 }
-
-}  // namespace
 
 Tensor Gpt2Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
   Recorder& r = f.r;

@@ -13,6 +13,11 @@ class Gpt2Architecture : public Architecture {
                              const LayerInputs& inputs) const override;
   [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
   [[nodiscard]] std::string_view embedding_name() const override { return "transformer.wte"; }
+
+ protected:
+  // c_attn to c_proj with its dropout; the attention weights of eager attention go to `weights`, which the layer holds.
+  [[nodiscard]] virtual Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                         const LayerInputs& inputs, Tensor& weights) const;
 };
 
 }  // namespace membill

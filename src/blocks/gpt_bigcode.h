@@ -1,4 +1,5 @@
-// GPTBigCode (starcoder) as Transformers 5.24 runs it: models/gpt_bigcode/modeling_gpt_bigcode.py. Its frame is GPT-2's.
+// GPTBigCode (starcoder) as Transformers 5.24 runs it: models/gpt_bigcode/modeling_gpt_bigcode.py. Its layer is GPT-2's, around
+// attention with fewer key and value heads.
 #pragma once
 
 #include "blocks/gpt2.h"
@@ -6,9 +7,9 @@
 namespace membill {
 
 class GptBigCodeArchitecture : public Gpt2Architecture {
- public:
-  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
-                             const LayerInputs& inputs) const override;
+ protected:
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                 Tensor& weights) const override;
 };
 
 }  // namespace membill

@@ -138,7 +138,7 @@ std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantiz
     store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
   if (format == WeightFormat::hqq_int4) store_half_quadratic(r, shape, add);
   if (format == WeightFormat::fp8) store_fp8(r, shape, add);
-  if (format != WeightFormat::nf4 && format != WeightFormat::fp4) return weight;
+  if (!is_4bit(format)) return weight;
   weight->double_quant = quantizer.double_quant;
   store_4bit(r, shape, quantizer, add);
   return weight;

@@ -5,6 +5,11 @@
 
 namespace membill {
 
+// bitsandbytes' 4-bit storages.
+[[nodiscard]] constexpr bool is_4bit(WeightFormat format) {
+  return format == WeightFormat::nf4 || format == WeightFormat::fp4;
+}
+
 // How the linears of a model are quantised while it is loaded.
 struct Quantizer {
   WeightFormat format = WeightFormat::nf4;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "blocks/quantized.h"
 #include "estimate/engines/placement.h"
 
 namespace membill {
@@ -118,8 +119,7 @@ class AdapterBuilder {
   [[nodiscard]] DType type_when_made(const Module& module) const {
     if (plan_.adapter.dtype != AdapterDType::automatic || !has_own_memory(plan_, true)) return adapter_dtype(plan_);
     if (module.quantized == nullptr) return module.weight.value.dtype();
-    const bool tells_its_type = plan_.weights == WeightFormat::nf4 || plan_.weights == WeightFormat::fp4;
-    return tells_its_type ? module.quantized->compute : DType::fp32;
+    return is_4bit(plan_.weights) ? module.quantized->compute : DType::fp32;
   }
 
   void train_adapter(Parameter& parameter, const Shape& shape, int unit, DType dtype) {

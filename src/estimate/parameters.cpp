@@ -59,8 +59,6 @@ class DimensionNames {
   const KindDims& kind_;
 };
 
-bool is_4bit(WeightFormat format) { return format == WeightFormat::nf4 || format == WeightFormat::fp4; }
-
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
@@ -308,8 +306,7 @@ DType adapter_dtype(const TrainingPlan& plan) {
 
 // peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
 bool is_cast_for_kbit(WeightFormat format) {
-  return format == WeightFormat::nf4 || format == WeightFormat::fp4 || format == WeightFormat::int8 ||
-         format == WeightFormat::awq_int4;
+  return is_4bit(format) || format == WeightFormat::int8 || format == WeightFormat::awq_int4;
 }
 
 DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {

@@ -1,5 +1,6 @@
 #include "estimate/plan_warnings.h"
 
+#include "blocks/quantized.h"
 #include "estimate/engines/placement.h"
 #include "membill/catalog.h"
 
@@ -20,8 +21,7 @@ void warn_of_positions(const ModelSpec& model, const TrainingPlan& plan, std::ve
 // What stays whole on every rank although the engine shards.
 void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& warnings) {
   const bool fsdp = (plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2) && shards_parameters(plan);
-  const bool four_bits = plan.weights == WeightFormat::nf4 || plan.weights == WeightFormat::fp4;
-  if (fsdp && four_bits && !shards_codes(plan))
+  if (fsdp && is_4bit(plan.weights) && !shards_codes(plan))
     warnings.push_back(
         "4-bit weights stored as uint8 stay whole on every rank: sharding.quant_storage bf16 lets FSDP cut them");
   if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&

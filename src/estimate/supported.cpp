@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "blocks/quantized.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
@@ -82,7 +83,7 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
   if (!second && is_given(plan, "forward_prefetch", "true")) return "forward_prefetch";
-  const bool four_bits = plan.weights == WeightFormat::nf4 || plan.weights == WeightFormat::fp4;
+  const bool four_bits = is_4bit(plan.weights);
   if (weight_format(plan.weights).quantized && !four_bits)
     return "FSDP over " + std::string(weight_format(plan.weights).name);
   const auto storage = s.engine_keys.find("quant_storage");

@@ -132,17 +132,12 @@ void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(),
 void Recorder::drop_graph() { release_in_units(held_); }
 
 void Recorder::release_in_units(std::vector<Held>& entries) {
-  const int outer = writer_.unit();
-  const auto visit = [&](int unit) {
-    if (outer != TraceWriter::kNoUnit || unit == writer_.unit()) return;
-    if (writer_.unit() != TraceWriter::kNoUnit) writer_.leave();
-    if (unit != TraceWriter::kNoUnit) writer_.enter(unit, false);
-  };
+  const bool outside = writer_.unit() == TraceWriter::kNoUnit;
   while (!entries.empty()) {
-    visit(entries.back().unit);
+    if (outside) writer_.visit(entries.back().unit, false);
     entries.pop_back();
   }
-  visit(outer);
+  if (outside) writer_.visit(TraceWriter::kNoUnit, false);
 }
 
 }  // namespace membill
