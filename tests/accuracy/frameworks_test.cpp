@@ -8,6 +8,7 @@
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/places.h"
 #include "support/readme_row.h"
 #include "support/scoreboard.h"
 
@@ -25,7 +26,7 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
   Scoreboard board(name + ": allocated bytes by group and phase");
   Errors peaks;
   int refused = 0;
-  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle-" + file + ".jsonl")) {
+  for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-") + file + ".jsonl")) {
     if (!validate(row.model, row.plan, row.hardware).empty()) {
       ++refused;
       continue;
@@ -43,7 +44,7 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
   CHECK(peaks.values.size() > 15);
   CHECK(peaks.median() < 0.005);
   CHECK(peaks.worst() < 0.02);
-  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/" + file + ".recorded.txt");
+  const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/") + file + ".recorded.txt");
   INFO(worse);
   CHECK(worse.empty());
   CHECK(stale_readme_row("`max_memory_allocated`, " + name, peaks).empty());

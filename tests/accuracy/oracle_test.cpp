@@ -8,6 +8,7 @@
 
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/places.h"
 #include "support/readme_row.h"
 #include "support/scoreboard.h"
 
@@ -18,7 +19,7 @@ bool is_on(const char* variable) { return std::getenv(variable) != nullptr; }
 
 std::string rows_path() {
   const char* path = std::getenv("MEMBILL_ROWS");
-  return path != nullptr ? path : MEMBILL_SOURCE_DIR "/data/measurements/oracle.jsonl";
+  return path != nullptr ? std::string(path) : test::in_source("data/measurements/oracle.jsonl");
 }
 
 // With MEMBILL_ROW=<part of an id>: every figure of the rows that match, measured and predicted.
@@ -94,7 +95,7 @@ void compare(const std::string& title, const std::string& rows, const char* reco
   if (only != nullptr) return;
   fmt::print("{}rows without a block program: {}\n", board.table(), unknown);
   if (is_on("MEMBILL_ROWS")) return;
-  const std::string worse = board.worse_than_recorded(std::string(MEMBILL_SOURCE_DIR "/tests/accuracy/") + recorded);
+  const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/") + recorded);
   INFO(worse);
   CHECK(worse.empty());
   for (const auto& [label, errors] : headlines) CHECK(stale_readme_row(label, errors).empty());
@@ -110,13 +111,13 @@ TEST_CASE("oracle rows are not further off than recorded") {
 TEST_CASE("oracle rows of small models of further families are not further off than recorded") {
   if (is_on("MEMBILL_ROWS")) return;
   compare("families: requested bytes by family, method and phase; allocated and reserved by method",
-          MEMBILL_SOURCE_DIR "/data/measurements/oracle-families.jsonl", "families.recorded.txt", small_models);
+          test::in_source("data/measurements/oracle-families.jsonl"), "families.recorded.txt", small_models);
 }
 
 // Rows that no program was written with in sight.
 TEST_CASE("oracle rows of another seed are met") {
   Scoreboard board("oracle rows of another seed");
-  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle-seed2.jsonl")) {
+  for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-seed2.jsonl"))) {
     const Predicted predicted = predict(row, true);
     board.add(row.method, "requested, worst phase", worst_phase(row, predicted));
     board.add(row.method, "allocated", relative_error(predicted.allocated.at("peak"), row.allocated.at("peak")));

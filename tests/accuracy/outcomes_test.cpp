@@ -7,14 +7,13 @@
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/outcome_rows.h"
+#include "support/places.h"
 #include "support/published_rows.h"
 #include "support/readme_row.h"
 
 namespace membill::accuracy {
 namespace {
 
-constexpr const char* kOutcomes = MEMBILL_SOURCE_DIR "/data/measurements/outcomes.jsonl";
-constexpr const char* kPublished = MEMBILL_SOURCE_DIR "/data/measurements/published.jsonl";
 constexpr double kComfortable = 0.85;  // of the card: below it a run should be said to fit
 
 struct Verdicts {
@@ -90,8 +89,10 @@ class Tally {
 
 TEST_CASE("verdicts agree with reported outcomes") {
   Tally tally;
-  for (const OutcomeRow& row : read_outcome_rows(kOutcomes)) tally.add_outcome(row);
-  for (const PublishedRow& row : read_published_rows(kPublished)) tally.add_published(row);
+  for (const OutcomeRow& row : read_outcome_rows(test::in_source("data/measurements/outcomes.jsonl")))
+    tally.add_outcome(row);
+  for (const PublishedRow& row : read_published_rows(test::in_source("data/measurements/published.jsonl")))
+    tally.add_published(row);
   fmt::print("{}", tally.text());
   CHECK(tally.unexplained_fits == 0);
   CHECK(20 * tally.ran.does_not_fit <= tally.ran.all());

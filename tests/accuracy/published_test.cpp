@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "support/catch.h"
+#include "support/places.h"
 #include "support/published_rows.h"
 #include "support/readme_row.h"
 #include "support/scoreboard.h"
@@ -17,7 +18,7 @@ constexpr double kLargeMiss = 0.08;
 
 std::string rows_path() {
   const char* path = std::getenv("MEMBILL_PUBLISHED");
-  return path != nullptr ? path : MEMBILL_SOURCE_DIR "/data/measurements/published.jsonl";
+  return path != nullptr ? std::string(path) : test::in_source("data/measurements/published.jsonl");
 }
 
 struct DeviceRanges {

@@ -8,6 +8,7 @@
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/places.h"
 #include "support/readme_row.h"
 #include "support/scoreboard.h"
 
@@ -36,7 +37,7 @@ TEST_CASE("ranks of sharded jobs are not further off than recorded") {
       "oracle rows of sharded jobs: requested bytes by engine, method and phase; allocated peaks by engine");
   Errors requested_peaks, allocated_peaks;
   std::size_t refused = 0;
-  for (const OracleRow& row : read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle-sharded.jsonl")) {
+  for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-sharded.jsonl"))) {
     if (!validate(row.model, row.plan, row.hardware).empty()) {
       fmt::print("{}: {}\n", row.id, validate(row.model, row.plan, row.hardware).front().message);
       ++refused;
@@ -57,7 +58,7 @@ TEST_CASE("ranks of sharded jobs are not further off than recorded") {
   CHECK(refused <= 4);  // hpZ, forward_prefetch, no_shard, a flash kernel in fp32
   check(requested_peaks, 0.003, 0.02);
   check(allocated_peaks, 0.005, 0.05);
-  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/sharded.recorded.txt");
+  const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/sharded.recorded.txt"));
   INFO(worse);
   CHECK(worse.empty());
   CHECK(stale_readme_row("requested peak of a rank, DDP, ZeRO and FSDP", requested_peaks).empty());

@@ -11,6 +11,7 @@
 #include "io/json_reader.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/places.h"
 #include "support/readme_row.h"
 #include "support/scoreboard.h"
 #include "trace/replay.h"
@@ -18,7 +19,7 @@
 namespace membill::accuracy {
 namespace {
 
-constexpr const char* kPath = MEMBILL_SOURCE_DIR "/data/measurements/thresholds.jsonl";
+const std::string kPath = test::in_source("data/measurements/thresholds.jsonl");
 
 std::map<std::string, std::int64_t> smallest_measured() {
   std::map<std::string, std::int64_t> smallest;
@@ -51,7 +52,7 @@ TEST_CASE("the smallest card of a job") {
   CHECK(all.values.size() > 20);
   CHECK(all.median() < 0.01);
   CHECK(all.percentile(0.95) < 0.04);
-  const std::string worse = board.worse_than_recorded(MEMBILL_SOURCE_DIR "/tests/accuracy/thresholds.recorded.txt");
+  const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/thresholds.recorded.txt"));
   INFO(worse);
   CHECK(worse.empty());
   CHECK(stale_readme_row("smallest card that survives", all).empty());

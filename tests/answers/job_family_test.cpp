@@ -10,6 +10,7 @@
 #include "membill/catalog.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill {
 namespace {
@@ -61,7 +62,7 @@ CaseFigures figures_of(const Report& report) {
 std::vector<std::string> one_of_each_type() {
   std::vector<std::string> names;
   std::set<std::string> types;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/data/models")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::in_source("data/models"))) {
     const std::string name = entry.path().stem().string();
     const ModelSpec model = io::describe_model(io::load_model(name, {}, "MODEL"));
     if (types.insert(model.model_type).second) names.push_back(name);
@@ -113,8 +114,7 @@ TEST_CASE("shared replays equal single estimates") {
 TEST_CASE("traces ask the symbols for batch and seq") {
   std::string found;
   for (const char* folder : {"src/program", "src/blocks", "src/estimate/engines"}) {
-    for (const auto& entry :
-         std::filesystem::recursive_directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/" + folder)) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(test::in_source(folder))) {
       if (entry.path().filename() == "forward.cpp" || entry.is_directory()) continue;
       std::ifstream file(entry.path());
       for (std::string line; std::getline(file, line);)

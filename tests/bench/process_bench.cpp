@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "support/places.h"
+
 namespace {
 
 double milliseconds(const timeval& time) {
@@ -19,13 +21,13 @@ double milliseconds(const timeval& time) {
 
 struct Program {
   const char* name;
-  std::vector<const char*> arguments;
+  std::vector<std::string> arguments;
   std::vector<double> times = {};  // user + system, ms
 };
 
 double run_once(const Program& program) {
   std::vector<char*> arguments;
-  for (const char* argument : program.arguments) arguments.push_back(const_cast<char*>(argument));
+  for (const std::string& argument : program.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
   const pid_t child = fork();
   if (child == 0) {
@@ -43,12 +45,13 @@ double run_once(const Program& program) {
 
 int main(int count, char** arguments) {
   const int runs = count > 1 ? std::max(1, std::atoi(arguments[1])) : 51;
+  const std::string membill = membill::test::built_program();
   std::vector<Program> programs{
       {"/bin/true", {"/bin/true"}},
-      {"membill --version", {MEMBILL_BINARY, "--version"}},
-      {"membill estimate", {MEMBILL_BINARY, "estimate", "llama-2-7b", "--gpu", "rtx-4090"}},
+      {"membill --version", {membill, "--version"}},
+      {"membill estimate", {membill, "estimate", "llama-2-7b", "--gpu", "rtx-4090"}},
       {"  lora, checkpointing",
-       {MEMBILL_BINARY, "estimate", "llama-2-7b", "--method", "lora", "--checkpointing", "full", "--gpu", "rtx-4090"}},
+       {membill, "estimate", "llama-2-7b", "--method", "lora", "--checkpointing", "full", "--gpu", "rtx-4090"}},
   };
   for (int i = 0; i < runs; ++i)
     for (Program& program : programs) program.times.push_back(run_once(program));
@@ -59,7 +62,7 @@ int main(int count, char** arguments) {
   }
   std::fflush(stdout);
   const std::string counted =
-      "valgrind --tool=callgrind --callgrind-out-file=/dev/null " MEMBILL_BINARY
+      "valgrind --tool=callgrind --callgrind-out-file=/dev/null " + membill +
       " estimate llama-2-7b --gpu rtx-4090 2>&1 >/dev/null | sed -n 's/.*I *refs: */instructions of one estimate: /p'";
   return std::system(counted.c_str()) == 0 ? 0 : 1;
 }

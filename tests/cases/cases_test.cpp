@@ -10,13 +10,14 @@
 #include "cases/case_file.h"
 #include "cli/command.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace membill::test;
 
-const fs::path kFolder = fs::path(MEMBILL_SOURCE_DIR) / "tests/cases";
+const fs::path kFolder = membill::test::in_source("tests/cases");
 
 std::vector<fs::path> case_files() {
   std::vector<fs::path> files;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::census_test {
 
@@ -55,7 +56,7 @@ void count_kind(std::vector<Count>& counts, const LayerKind& kind, bool buffers)
 }  // namespace
 
 std::vector<Json> read_facts(const std::string& name) {
-  std::ifstream file(std::string(MEMBILL_SOURCE_DIR) + "/tests/data/census/" + name);
+  std::ifstream file(test::in_source("tests/data/census/") + name);
   REQUIRE(file.good());
   std::vector<Json> facts;
   std::string line;
@@ -83,7 +84,7 @@ Value to_value(const Json& json) {
 }
 
 Value resolved_config(const Json& fact) {
-  const std::string folder = std::string(MEMBILL_SOURCE_DIR) + "/data/defaults/";
+  const std::string folder = test::in_source("data/defaults/");
   Json config = fact.at("config");
   if (fact.contains("part")) {
     const Json wrapper = config;

@@ -6,12 +6,13 @@
 
 #include "facts.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::census_test {
 
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(MEMBILL_SOURCE_DIR) / "data" / "models";
+const std::filesystem::path kFolder = test::in_source("data/models");
 
 Json preset(const std::string& short_name) {
   std::ifstream file(kFolder / (short_name + ".json"));

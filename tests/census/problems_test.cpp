@@ -6,6 +6,7 @@
 
 #include "facts.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::census_test {
 
@@ -59,8 +60,7 @@ TEST_CASE("each wanted type is known and has class defaults") {
   for (const Family& family : families()) {
     INFO(family.model_type);
     CHECK_FALSE(family.class_name.empty());
-    const std::string file =
-        std::string(MEMBILL_SOURCE_DIR) + "/data/defaults/" + std::string(family.model_type) + ".json";
+    const std::string file = test::in_source("data/defaults/") + std::string(family.model_type) + ".json";
     CHECK(std::filesystem::exists(file));
     CHECK(std::count_if(families().begin(), families().end(),
                         [&](const Family& other) { return other.model_type == family.model_type; }) == 1);

@@ -9,6 +9,7 @@
 #include "io/importers/importer.h"
 #include "membill/catalog.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::importers_test {
 namespace {
@@ -86,7 +87,7 @@ TEST_CASE("exporters are importers with texts, and their names differ") {
 
 TEST_CASE("real job files come back from their own format and from membill's as the same plan") {
   int done = 0;
-  const std::vector<std::string> lines = round_trips(fs::path(MEMBILL_SOURCE_DIR) / "tests/data/importers", done);
+  const std::vector<std::string> lines = round_trips(test::in_source("tests/data/importers"), done);
   CHECK(done >= 40);
   for (const std::string& line : lines) {
     INFO(line);
@@ -104,7 +105,7 @@ TEST_CASE("public job files come back from their own format as the same plan") {
 }
 
 TEST_CASE("every exporter writes what its importer reads, or says what it cannot") {
-  for (const fs::path& file : files_in(fs::path(MEMBILL_SOURCE_DIR) / "tests/data/importers")) {
+  for (const fs::path& file : files_in(test::in_source("tests/data/importers"))) {
     std::string format;
     io::ExportJob job;
     if (!read(file, format, job)) continue;

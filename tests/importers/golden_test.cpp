@@ -13,13 +13,14 @@
 #include "io/importers/importer.h"
 #include "membill/catalog.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::importers_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(MEMBILL_SOURCE_DIR) / "tests" / "data" / "importers";
+const fs::path kFolder = test::in_source("tests/data/importers");
 
 std::string text_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -8,6 +8,7 @@
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
+#include "support/places.h"
 #include "trace/expand.h"
 #include "trace/fold.h"
 
@@ -15,7 +16,7 @@ namespace membill {
 namespace {
 
 const std::vector<accuracy::OracleRow>& rows() {
-  static const auto all = accuracy::read_oracle_rows(MEMBILL_SOURCE_DIR "/data/measurements/oracle.jsonl");
+  static const auto all = accuracy::read_oracle_rows(test::in_source("data/measurements/oracle.jsonl"));
   return all;
 }
 

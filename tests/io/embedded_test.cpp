@@ -7,6 +7,7 @@
 #include <string>
 
 #include "support/catch.h"
+#include "support/places.h"
 
 using membill::io::embedded_files;
 using membill::io::EmbeddedFile;
@@ -14,7 +15,7 @@ using membill::io::find_embedded;
 
 TEST_CASE("every data file is embedded byte for byte") {
   namespace fs = std::filesystem;
-  for (const fs::directory_entry& folder : fs::directory_iterator(fs::path(MEMBILL_SOURCE_DIR) / "data")) {
+  for (const fs::directory_entry& folder : fs::directory_iterator(membill::test::in_source("data"))) {
     if (!folder.is_directory()) continue;
     const std::string folder_name = folder.path().filename().string();
     std::size_t count = 0;

@@ -19,6 +19,7 @@
 #include "io/yaml_reader.h"
 #include "membill/units.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::io_test {
 namespace {
@@ -58,7 +59,7 @@ void import(const std::string& text, const std::string& format) {
 
 std::vector<std::string> kept_inputs(const std::string& folder) {
   std::vector<std::string> inputs;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(MEMBILL_SOURCE_DIR) + "/tests/" + folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::in_source("tests/") + folder)) {
     std::ifstream file(entry.path(), std::ios::binary);
     inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   }

@@ -5,11 +5,12 @@
 #include "errors.h"
 #include "io/model_source.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace membill::io_test {
 namespace {
 
-std::string path_of(const std::string& name) { return std::string(MEMBILL_SOURCE_DIR) + "/tests/data/io/" + name; }
+std::string path_of(const std::string& name) { return test::in_source("tests/data/io/") + name; }
 constexpr const char* kGeneric = "or describe it: --params 7e9 --hidden 4096 --layers 32)";
 
 }  // namespace

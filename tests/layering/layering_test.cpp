@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace {
 
@@ -148,7 +149,7 @@ std::string one_per_line(std::vector<std::string> found) {
 }  // namespace
 
 TEST_CASE("every source respects the layers") {
-  const fs::path root = MEMBILL_SOURCE_DIR;
+  const fs::path root = membill::test::in_source();
   std::vector<std::string> found;
   collect(root / "include", found);
   collect(root / "src", found);

@@ -10,13 +10,14 @@
 
 #include "support/catch.h"
 #include "support/command.h"
+#include "support/places.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace membill::test;
 
-const fs::path kRoot = MEMBILL_SOURCE_DIR;
+const fs::path kRoot = membill::test::in_source();
 
 // What a reader of the block sees below the command.
 std::string shown(const std::string& command) {

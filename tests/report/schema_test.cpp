@@ -10,6 +10,7 @@
 #include "report/sample_report.h"
 #include "report/schema_name.h"
 #include "support/catch.h"
+#include "support/places.h"
 
 namespace {
 
@@ -94,7 +95,7 @@ class Validator {
 };
 
 Json load_schema() {
-  std::ifstream file(MEMBILL_SOURCE_DIR "/data/schema/report.schema.json");
+  std::ifstream file(test::in_source("data/schema/report.schema.json"));
   return Json::parse(file);
 }
 

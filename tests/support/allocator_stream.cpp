@@ -1,4 +1,5 @@
 #include "support/allocator_stream.h"
+#include "support/places.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -62,7 +63,7 @@ AllocatorStream read_stream(const std::filesystem::path& path) {
 
 std::vector<AllocatorStream> allocator_streams(std::string_view prefix) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(MEMBILL_SOURCE_DIR "/tests/data/allocator")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::in_source("tests/data/allocator"))) {
     if (entry.path().extension() == ".txt" && entry.path().stem().string().starts_with(prefix))
       paths.push_back(entry.path());
   }

@@ -1,4 +1,5 @@
 #include "support/command.h"
+#include "support/places.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,7 +52,7 @@ bool rewriting_goldens() {
 
 CommandResult run_command(const std::string& line, const fs::path& folder) {
   const Scratch scratch;
-  const std::string path = fs::path(MEMBILL_BINARY).parent_path().string() + ":/usr/bin:/bin";
+  const std::string path = fs::path(test::built_program()).parent_path().string() + ":/usr/bin:/bin";
   const std::string command = "cd " + shell_quoted(folder.string()) + " && env -i PATH=" + shell_quoted(path) +
                               " TMP=" + shell_quoted(scratch.at("files").string()) + " /bin/sh -c " +
                               shell_quoted(line) + " > " + shell_quoted(scratch.at("out").string()) + " 2> " +

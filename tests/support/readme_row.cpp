@@ -1,4 +1,5 @@
 #include "support/readme_row.h"
+#include "support/places.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ std::string percent(double part) {
 }  // namespace
 
 std::string stale_readme_row(const std::string& label, const std::vector<std::string>& cells) {
-  const std::string path = MEMBILL_SOURCE_DIR "/README.md", head = "| " + label + " |";
+  const std::string path = test::in_source("README.md"), head = "| " + label + " |";
   std::string row = head;
   for (const std::string& cell : cells) row += " " + cell + " |";
   std::string text = test::read_whole_file(path);
