@@ -26,9 +26,17 @@ Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
 
 LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }
 
-Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const {
+Module& Architecture::head_matrix(const Modules& outer) const {
   Module* own = outer.find(head_name());
-  return apply_linear(f, own != nullptr ? *own : outer.at(embedding_name()), std::move(hidden));
+  const bool has_matrix = own != nullptr && (own->weight.value.defined() || own->quantized != nullptr);
+  return has_matrix ? *own : outer.at(embedding_name());
+}
+
+Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const {
+  const Module* own = outer.find(head_name());
+  Module& matrix = head_matrix(outer);
+  if (own == nullptr || own == &matrix) return apply_linear(f, matrix, std::move(hidden));
+  return f.r.linear(std::move(hidden), matrix.weight, own->bias.get());
 }
 
 Tensor Architecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,

@@ -29,6 +29,9 @@ class Architecture {
   [[nodiscard]] virtual Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                     Tensor* outputs) const;
 
+  // The module whose weight the head multiplies by: the embedding's when they are tied. A tied head may keep a bias of its own.
+  [[nodiscard]] Module& head_matrix(const Modules& outer) const;
+
   // The token embedding as the model calls it, made to need a gradient where adapters ask for that.
   [[nodiscard]] Tensor embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const;
 

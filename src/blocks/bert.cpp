@@ -97,9 +97,9 @@ Tensor BertArchitecture::words(Forward& f, const Modules& outer, const Tensor& h
   x = activation(f, bert ? f.model.sections.at(1).kinds.at(0).mlp.activation : "gelu", x);
   x = layer_norm(f, outer.at(start + (bert ? "LayerNorm" : "layer_norm")), x);
   Module* own = outer.find(bert ? "cls.predictions.decoder" : "lm_head.decoder");
-  Module& matrix = own != nullptr ? *own : *base(outer, "embeddings.word_embeddings");
+  if (own != nullptr) return apply_linear(f, *own, x);
   Parameter& bias = *outer.at(bert ? "cls.predictions" : "lm_head").bias;
-  return f.r.linear(x, matrix.weight, &bias);
+  return f.r.linear(x, base(outer, "embeddings.word_embeddings")->weight, &bias);
 }
 
 // The first token of each row through a dense layer and tanh, dropout, and the classifier.

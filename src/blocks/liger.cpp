@@ -31,9 +31,7 @@ Tensor liger_mlp(Forward& f, Modules& modules, const Tensor& hidden) {
 Tensor liger_loss(Forward& f, const Architecture& program, bool fused, const Modules& outer, const Tensor& hidden,
                   const Tensor& labels) {
   if (!fused) return liger_whole_loss(f, program.head(f, outer, hidden), labels);
-  Module* own = outer.find(program.head_name());
-  Module& head = own != nullptr ? *own : outer.at(program.embedding_name());
-  return liger_fused_loss(f, head.weight, hidden, labels);
+  return liger_fused_loss(f, program.head_matrix(outer).weight, hidden, labels);
 }
 
 }  // namespace membill

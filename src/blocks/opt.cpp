@@ -33,8 +33,7 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
 Tensor norm(Forward& f, const Modules& modules, std::string_view name, Tensor x) {
   Module* module = modules.find(name);
   if (module != nullptr) return layer_norm(f, *module, std::move(x));
-  Parameter none;
-  return f.r.layer_norm(std::move(x), none, nullptr);
+  return f.r.plain_layer_norm(std::move(x));
 }
 
 }  // namespace

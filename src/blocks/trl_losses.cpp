@@ -9,11 +9,6 @@
 namespace membill {
 namespace {
 
-Module& head_of(const Architecture& architecture, const Modules& outer) {
-  Module* own = outer.find(architecture.head_name());
-  return own != nullptr ? *own : outer.at(architecture.embedding_name());
-}
-
 // A sum of x: a scalar whose gradient is an expanded view.
 Tensor total(Forward& f, const Tensor& x) {
   Recorder& r = f.r;
@@ -107,7 +102,7 @@ class TrlRun {
   FusedHeadResult fused(Forward& f, ModelModules& modules, const FusedHeadOutputs& outputs) {
     Tensor hidden = decoder(f, modules);
     FusedHeadResult result =
-        fused_log_probabilities(f, head_of(architecture_, modules.outer), std::move(hidden), counted_, outputs);
+        fused_log_probabilities(f, architecture_.head_matrix(modules.outer), std::move(hidden), counted_, outputs);
     if (f.hooks != nullptr) f.hooks->after_model();
     return result;
   }

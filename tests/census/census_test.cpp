@@ -82,5 +82,6 @@ void check_file(const std::string& file) {
 TEST_CASE("census of public configs") { check_file("public-configs.jsonl"); }
 TEST_CASE("census of published models") { check_file("models.jsonl"); }
 TEST_CASE("census of class defaults and options") { check_file("variants.jsonl"); }
+TEST_CASE("census of odd configs") { check_file("odd-configs.jsonl"); }
 
 }  // namespace membill::census_test

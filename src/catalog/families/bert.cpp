@@ -58,7 +58,7 @@ void bert_words(TensorList& list, const ModelSpec& spec) {
   list.linear("cls.predictions.transform.dense", spec.hidden, spec.hidden, true, TensorRole::other, SplitAxis::none);
   layer_norm(list, "cls.predictions.transform.LayerNorm", spec.hidden);
   if (!spec.tied_embeddings) {
-    list.linear("cls.predictions.decoder", spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
+    list.linear("cls.predictions.decoder", spec.hidden, spec.vocab, true, TensorRole::head, SplitAxis::vocab);
   }
 }
 
@@ -67,7 +67,7 @@ void roberta_words(TensorList& list, const ModelSpec& spec) {
   list.linear("lm_head.dense", spec.hidden, spec.hidden, true, TensorRole::other, SplitAxis::none);
   layer_norm(list, "lm_head.layer_norm", spec.hidden);
   if (!spec.tied_embeddings)
-    list.linear("lm_head.decoder", spec.hidden, spec.vocab, false, TensorRole::head, SplitAxis::vocab);
+    list.linear("lm_head.decoder", spec.hidden, spec.vocab, true, TensorRole::head, SplitAxis::vocab);
 }
 
 std::int64_t label_count(const ConfigReader& config) {

@@ -71,8 +71,9 @@ T5Shape read_t5_shape(const ConfigReader& config) {
   shape.attention.dropout = config.dropout("dropout_rate", 0.1);
   shape.mlp.intermediate = config.size("intermediate_size");
   const std::string projection = config.word("feed_forward_proj", "relu");
-  shape.mlp.gated = projection.starts_with("gated-");
-  shape.mlp.activation = shape.mlp.gated ? projection.substr(6) : projection;
+  const bool says_gated = projection.starts_with("gated-");
+  shape.mlp.gated = config.flag("is_gated_act", says_gated);
+  shape.mlp.activation = says_gated ? projection.substr(6) : projection;
   shape.buckets = config.size("relative_attention_num_buckets");
   return shape;
 }

@@ -145,7 +145,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     const DType base = unquantized_dtype(plan_);
     if (module.quantized != nullptr)
       builder_.add_codes(unit, module);
-    else
+    else if (module.weight.value.defined())
       builder_.add(unit, module.weight, base);
     if (module.bias != nullptr) builder_.add(unit, *module.bias, base);
     if (module.adapter != nullptr)

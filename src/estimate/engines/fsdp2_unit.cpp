@@ -10,7 +10,7 @@ void Fsdp2Builder::add(Fsdp2Unit& unit, Module& module) {
   const DType base = unquantized_dtype(plan_), adapter = adapter_dtype(plan_);
   if (module.quantized != nullptr)
     add_codes(unit, module);
-  else
+  else if (module.weight.value.defined())
     add(unit, module.weight, base);
   if (module.bias != nullptr) add(unit, *module.bias, base);
   if (module.adapter != nullptr) {

@@ -159,10 +159,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   void add_modules(const Modules& modules) {
     for (const auto& module : modules.all()) {
-      Partitioned& weight = add(module->weight);
-      weight.role = module->role;
-      weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
-      has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
+      if (module->weight.value.defined()) add_weight(*module);
       if (module->bias != nullptr) add(*module->bias);
       if (module->adapter != nullptr) {
         add(module->adapter->down);
@@ -172,6 +169,13 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
       if (module->original != nullptr) add(*module->original);
       if (module->original_bias != nullptr) add(*module->original_bias);
     }
+  }
+
+  void add_weight(Module& module) {
+    Partitioned& weight = add(module.weight);
+    weight.role = module.role;
+    weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
+    has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
   }
 
   Partitioned& add(Parameter& parameter) {
