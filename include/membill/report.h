@@ -46,6 +46,22 @@ struct Moment {
   std::int64_t end = 0;  // requested bytes live at its end
 };
 
+// What lives on the deciding rank's card through the step. Time is the order of allocations and frees, not seconds: a point stands for a
+// stretch of about equally many of them, and tells what lives where that stretch is highest. So the sum of the highest point is
+// totals.requested, and the highest of a moment's points is that moment's. Of micro-batches that are all alike, one is shown.
+struct Timeline {
+  struct Span {
+    std::string moment;
+    std::int64_t points = 0;
+  };
+  struct Line {
+    std::string item;                // id of a line of the bill
+    std::vector<std::int64_t> live;  // bytes at each point of all spans
+  };
+  std::vector<Span> spans;  // in time order; a moment comes again with each micro-batch. Empty: not known
+  std::vector<Line> lines;  // in the order of the bill
+};
+
 struct RankBill {
   std::string name;  // "rank 0", "stage 2"
   Range requested, allocated, reserved, device;
@@ -98,6 +114,7 @@ struct Report {
   std::string peak_moment, peak_rank;
   bool at_least = false;  // an item is unknown: totals are lower bounds
   std::vector<Moment> moments;
+  Timeline timeline;
   std::vector<LineItem> items;  // device items first, by at_peak, highest first
   std::vector<RankBill> ranks;
   Verdict verdict;

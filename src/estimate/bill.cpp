@@ -4,6 +4,7 @@
 
 #include "estimate/item_table.h"
 #include "estimate/runtime_lines.h"
+#include "trace/timeline.h"
 
 namespace membill {
 namespace {
@@ -35,6 +36,8 @@ LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, 
   }
   return line;
 }
+
+constexpr std::size_t kTimelinePoints = 96;
 
 // A line beside the caching allocator: a range, and no part of the requested total.
 LineItem runtime_line(std::string_view id, const Range& range) {
@@ -95,6 +98,23 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   add_host_lines(bill.items, job);
   add_moments(bill, job);
   return bill;
+}
+
+Timeline make_timeline(const Simulation& job, const Bill& bill) {
+  const TimelineFold fold = fold_timeline(job.trace, bill.bytes, kTimelinePoints);
+  Timeline timeline;
+  for (const TimelineFold::Span& span : fold.spans)
+    timeline.spans.push_back(
+        {job.trace.moments[static_cast<std::size_t>(span.moment)], static_cast<std::int64_t>(span.points)});
+  for (const LineItem& item : bill.items) {
+    const auto found = std::find(job.trace.items.begin(), job.trace.items.end(), item.id);
+    if (found == job.trace.items.end() || item.where != Place::device) continue;
+    Timeline::Line line{item.id, {}};
+    const auto index = static_cast<std::size_t>(found - job.trace.items.begin());
+    for (const std::vector<std::int64_t>& point : fold.points) line.live.push_back(point[index]);
+    timeline.lines.push_back(std::move(line));
+  }
+  return timeline;
 }
 
 }  // namespace membill

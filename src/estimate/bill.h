@@ -19,6 +19,9 @@ struct Bill {
   std::string peak_moment;
 };
 
+// Of the rank that a report shows; its lines are in the order of the bill's.
+[[nodiscard]] Timeline make_timeline(const Simulation& job, const Bill& bill);
+
 [[nodiscard]] Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& hardware);
 
 }  // namespace membill

@@ -35,6 +35,9 @@ struct Format {
 [[nodiscard]] std::string render_csv(const Report& report, const RenderOptions& options);
 [[nodiscard]] std::string render_tsv(const Report& report, const RenderOptions& options);
 [[nodiscard]] std::string render_markdown(const Report& report, const RenderOptions& options);
+[[nodiscard]] std::string render_svg(const Report& report, const RenderOptions& options);
+[[nodiscard]] std::string render_html(const Report& report, const RenderOptions& options);
+[[nodiscard]] std::string render_chart(const Report& report, const RenderOptions& options);
 [[nodiscard]] std::string render_brief(const Report& report, const RenderOptions& options);
 
 }  // namespace membill::report

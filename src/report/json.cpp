@@ -100,6 +100,33 @@ void write_moments(JsonWriter& out, const std::vector<Moment>& moments) {
   out.end_array();
 }
 
+void write_timeline(JsonWriter& out, const Timeline& timeline) {
+  out.key("timeline");
+  out.begin_object();
+  out.key("spans");
+  out.begin_array();
+  for (const Timeline::Span& span : timeline.spans) {
+    out.begin_object(true);
+    write(out, "moment", span.moment);
+    write(out, "points", span.points);
+    out.end_object();
+  }
+  out.end_array();
+  out.key("lines");
+  out.begin_array();
+  for (const Timeline::Line& line : timeline.lines) {
+    out.begin_object(true);
+    write(out, "item", line.item);
+    out.key("live");
+    out.begin_array(true);
+    for (const std::int64_t bytes : line.live) out.integer(bytes);
+    out.end_array();
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+}
+
 void write_item(JsonWriter& out, const LineItem& item) {
   out.begin_object();
   write(out, "id", item.id);
@@ -169,6 +196,7 @@ std::string report_json(const Report& report, JsonLayout layout) {
   write_hardware(out, report.hardware);
   write_totals(out, report);
   write_moments(out, report.moments);
+  write_timeline(out, report.timeline);
   out.key("items");
   out.begin_array();
   for (const LineItem& item : report.items) write_item(out, item);

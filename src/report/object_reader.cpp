@@ -72,6 +72,18 @@ void ObjectReader::texts(std::string_view key, std::vector<std::string>& result)
   }
 }
 
+void ObjectReader::integers(std::string_view key, std::vector<std::int64_t>& result) {
+  const Value* member = find(key, Value::Kind::list);
+  if (member == nullptr) return;
+  for (const Value& item : member->items()) {
+    if (!item.is_int()) {
+      complain(key, "needs a list of whole numbers");
+      return;
+    }
+    result.push_back(item.as_int());
+  }
+}
+
 void ObjectReader::counts(std::string_view key, std::vector<std::pair<std::string, std::int64_t>>& result) {
   const Value* member = map(key);
   if (member == nullptr) return;

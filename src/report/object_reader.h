@@ -28,8 +28,11 @@ class ObjectReader {
   void read(std::string_view key, std::optional<std::string>& result);
   void read(std::string_view key, std::optional<std::int64_t>& result);
   void texts(std::string_view key, std::vector<std::string>& result);
+  void integers(std::string_view key, std::vector<std::int64_t>& result);
   // An object of whole numbers, in the order of the file.
   void counts(std::string_view key, std::vector<std::pair<std::string, std::int64_t>>& result);
+  // Whether there is such a member: for those that a report may lack.
+  [[nodiscard]] bool has(std::string_view key) const { return value_.find(key) != nullptr; }
   // The member, when it is an object; nullptr and a problem otherwise.
   [[nodiscard]] const Value* map(std::string_view key);
 

@@ -1,5 +1,7 @@
 #include "report/read_report.h"
 
+#include <algorithm>
+
 #include "report/object_reader.h"
 #include "report/plan_tree.h"
 #include "report/schema_name.h"
@@ -51,6 +53,21 @@ void read_moment(ObjectReader& fields, Moment& moment) {
   fields.read("requested", moment.requested);
   fields.read("allocated", moment.allocated);
   fields.read("end", moment.end);
+}
+
+void read_span(ObjectReader& fields, Timeline::Span& span) {
+  fields.read("moment", span.moment);
+  fields.read("points", span.points);
+}
+
+void read_timeline_line(ObjectReader& fields, Timeline::Line& line) {
+  fields.read("item", line.item);
+  fields.integers("live", line.live);
+}
+
+void read_timeline(ObjectReader& fields, Timeline& timeline) {
+  fields.list<Timeline::Span>("spans", timeline.spans, read_span);
+  fields.list<Timeline::Line>("lines", timeline.lines, read_timeline_line);
 }
 
 void read_item(ObjectReader& fields, LineItem& item) {
@@ -116,6 +133,8 @@ void read_fields(ObjectReader& fields, Report& report) {
     part.read("rank", report.peak_rank);
   });
   fields.list<Moment>("moments", report.moments, read_moment);
+  if (fields.has("timeline"))  // what was saved before there were pictures has none
+    fields.object("timeline", [&](ObjectReader& part) { read_timeline(part, report.timeline); });
   fields.list<LineItem>("items", report.items, read_item);
   fields.list<RankBill>("ranks", report.ranks, read_rank);
   fields.object("verdict", [&](ObjectReader& part) { read_verdict(part, report.verdict); });
@@ -136,6 +155,29 @@ void check_sum(const Report& report, const std::string& file, Problems& problems
   }
 }
 
+// Every line has a figure for each point, and none is below zero: what draws them relies on it.
+void check_timeline(const Timeline& timeline, const std::string& file, Problems& problems) {
+  std::int64_t points = 0;
+  for (const Timeline::Span& span : timeline.spans) {
+    if (span.points < 1) problems.add({file, "timeline.spans", "has a span without points", ""});
+    points = checked_add(points, std::max<std::int64_t>(span.points, 0));
+  }
+  std::vector<std::int64_t> sums(timeline.lines.empty() ? 0 : timeline.lines.front().live.size());
+  for (const Timeline::Line& line : timeline.lines) {
+    if (static_cast<std::int64_t>(line.live.size()) != points) {
+      problems.add({file, "timeline.lines",
+                    quoted(line.item) + " has " + count_text(static_cast<std::int64_t>(line.live.size())) +
+                        " figures, the spans have " + count_text(points) + " points",
+                    ""});
+      return;
+    }
+    for (std::size_t i = 0; i < line.live.size(); ++i) {
+      if (line.live[i] < 0) problems.add({file, "timeline.lines", quoted(line.item) + " has a figure below 0", ""});
+      sums[i] = checked_add(sums[i], line.live[i]);
+    }
+  }
+}
+
 }  // namespace
 
 Report read_report(const Value& tree, const std::string& file, Problems& problems) {
@@ -152,6 +194,7 @@ Report read_report(const Value& tree, const std::string& file, Problems& problem
   fields.refuse_others();
   if (const Value* plan = tree.find("plan")) check_plan_keys(*plan, file, "plan", found);
   if (found.empty()) check_sum(report, file, found);
+  if (found.empty()) check_timeline(report.timeline, file, found);
   for (const Problem& problem : found.list()) problems.add(problem);
   return report;
 }

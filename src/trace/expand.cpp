@@ -7,11 +7,14 @@ struct Keep {
   FlatTrace flat;
   bool billed_seen = false;
 
-  void allocate(std::int32_t tensor, SizeId size) { flat.events.push_back({EventKind::allocate, tensor, size}); }
-  void release(std::int32_t tensor, SizeId size) { flat.events.push_back({EventKind::release, tensor, size}); }
-  void touch(std::int32_t tensor, SizeId size) {
-    allocate(tensor, size);
-    release(tensor, size);
+  void allocate(std::int32_t tensor, const Event& event) { keep(EventKind::allocate, tensor, event); }
+  void release(std::int32_t tensor, const Event& event) { keep(EventKind::release, tensor, event); }
+  void touch(std::int32_t tensor, const Event& event) {
+    allocate(tensor, event);
+    release(tensor, event);
+  }
+  void keep(EventKind kind, std::int32_t tensor, const Event& event) {
+    flat.events.push_back({kind, tensor, event.size});
   }
   void moment(std::int32_t moment, bool billed) {
     if (billed && !billed_seen) flat.billed_from = flat.events.size();

@@ -15,8 +15,8 @@ inline constexpr std::int64_t kWalkedRepeats = 3;
 
 // Walks every event of `trace` in order. `bytes` gives the loops' turns. A tensor is a dense number, the same in its allocation
 // and its release, unique among those alive. `Visitor` has
-//   void allocate(std::int32_t tensor, SizeId size), void release(std::int32_t tensor, SizeId size)
-//   void touch(std::int32_t tensor, SizeId size)         allocated, and released by the very next event
+//   void allocate(std::int32_t tensor, const Event& event), void release(std::int32_t tensor, const Event& event)
+//   void touch(std::int32_t tensor, const Event& event)  allocated, and released by the very next event
 //   void moment(std::int32_t moment, bool billed)        billed: within the step that totals cover
 //   void empty_cache()
 //   bool done() const                                    true ends the walk early
@@ -82,13 +82,13 @@ class TraceWalk {
         case EventKind::end_loop: break;
         case EventKind::allocate:
           if (i + 1 < to && releases(trace_.events[i + 1], event)) {
-            visitor.touch(tensor(event, turn), event.size);
+            visitor.touch(tensor(event, turn), event);
             ++i;
           } else {
-            visitor.allocate(tensor(event, turn), event.size);
+            visitor.allocate(tensor(event, turn), event);
           }
           break;
-        case EventKind::release: visitor.release(tensor(event, turn), event.size); break;
+        case EventKind::release: visitor.release(tensor(event, turn), event); break;
         case EventKind::moment: visitor.moment(event.slot, billed_); break;
         case EventKind::empty_cache: visitor.empty_cache(); break;
       }

@@ -85,4 +85,15 @@ TEST_CASE("items that do not sum to the total are refused") {
   CHECK(problems[0] == "saved.json: totals.requested: is 3,535,798,272 but the items at the peak sum to 3,535,798,271");
 }
 
+TEST_CASE("a timeline may be missing but must have a figure for each point") {
+  const std::string whole = sample_json();
+  const std::size_t from = whole.find("  \"timeline\""), to = whole.find("  \"items\"");
+  CHECK(problems_of(whole.substr(0, from) + whole.substr(to)).empty());
+  CHECK(problems_of(altered("\"points\": 3", "\"points\": 4")) ==
+        Texts{"saved.json: timeline.lines: 'weights.base' has 5 figures, the spans have 6 points"});
+  CHECK(problems_of(altered("\"points\": 3", "\"points\": 0")).size() == 2);
+  CHECK(problems_of(altered("[0, 131072000", "[-1, 131072000")) ==
+        Texts{"saved.json: timeline.lines: 'loss.logits' has a figure below 0"});
+}
+
 }  // namespace

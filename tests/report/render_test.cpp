@@ -92,12 +92,14 @@ TEST_CASE("jsonl is one line") {
   for (const Report& sample : samples()) CHECK(lines_of(render(sample, "jsonl")).size() == 1);
 }
 
-TEST_CASE("the table fits the terminal it is told of, and 80 columns at least") {
+TEST_CASE("table and chart fit the terminal they are told of, and 80 columns at least") {
   for (const Report& sample : samples()) {
-    for (const std::size_t width : {std::size_t{20}, std::size_t{80}, std::size_t{100}, std::size_t{200}}) {
-      for (const std::string& line : lines_of(render(sample, "table", {width, false}))) {
-        INFO(line);
-        CHECK(report::text_width(line) <= std::max<std::size_t>(width, 80));
+    for (const std::size_t width : {std::size_t{20}, std::size_t{80}, std::size_t{120}, std::size_t{200}}) {
+      for (const std::string_view format : {"table", "chart"}) {
+        for (const std::string& line : lines_of(render(sample, format, {width, false}))) {
+          INFO(line);
+          CHECK(report::text_width(line) <= std::max<std::size_t>(width, 80));
+        }
       }
     }
   }

@@ -81,6 +81,10 @@ Report full_report() {
                         "a long assumption that needs more than one line of eighty columns "
                         "to be said in full, for it explains a default"};
   report.warnings = {"vision_config is not counted"};
+  report.timeline.spans = {{"forward", 2}, {"backward", 3}};
+  report.timeline.lines = {{"weights.base", {2 * kGiB, 2 * kGiB, 2 * kGiB, 2 * kGiB, 2 * kGiB}},
+                           {"gradients", {0, 0, 0, 500 * kMiB, kGiB + 300 * kMiB}},
+                           {"loss.logits", {0, 125 * kMiB, 60 * kMiB, 0, 0}}};
   return report;
 }
 
