@@ -150,10 +150,10 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   return output;
 }
 
-// A boolean mask becomes an additive one of the batch's rows, its last axis padded to a multiple of 16.
-Tensor additive_mask(Forward& f, DType type) {
+// A boolean mask becomes an additive one of the batch's rows; the last axis is padded to a multiple of 16.
+Tensor additive_mask(Forward& f, const Tensor& given, DType type) {
   const Size padded = f.r.symbols().ceil_div(f.dims.s, Size(16)) * Size(16);
-  Tensor mask = f.r.empty({f.dims.N, f.dims.s}, type, "additive mask");
+  Tensor mask = given.dtype() == type ? given : f.r.empty({f.dims.N, f.dims.s}, type, "additive mask");
   if (!f.r.symbols().is_multiple(f.dims.s, 16)) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
   return mask;
 }
@@ -166,7 +166,7 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
     v = repeat_heads(f, call, v, call.dims.v);
   }
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
-  const Tensor bias = call.mask.defined() ? additive_mask(f, q.dtype()) : Tensor();
+  const Tensor bias = call.mask.defined() ? additive_mask(f, call.mask, q.dtype()) : Tensor();
   Tensor output = efficient_kernel(f, call, bias, std::move(q), std::move(k), std::move(v));
   return r.view(std::move(output), {f.dims.N, call.dims.a * call.dims.v});
 }
@@ -196,7 +196,9 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   const bool repeats = !call.bare && call.shape.heads != call.shape.kv_heads;
   if (call.mask.defined() && repeats)
     k16 = repeat_heads(f, call, k16, call.dims.d), v16 = repeat_heads(f, call, v16, call.dims.v);
-  const Tensor given_mask = call.mask.defined() ? r.empty({f.dims.N, f.dims.s}, type, "additive mask") : Tensor();
+  Tensor given_mask = call.mask;
+  if (call.mask.defined() && call.mask.dtype() != type)
+    given_mask = r.empty({f.dims.N, f.dims.s}, type, "additive mask");
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
   r.pause_autocast();

@@ -47,11 +47,14 @@ KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
 Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPlan& plan) {
   Dims dims;
   const bool pairs = has_pairs(plan.stage);
-  dims.b = symbols.define("b", "micro-batch", plan.batch) * Size(pairs ? 2 : 1);
+  dims.samples = symbols.define("b", "micro-batch", plan.batch) * Size(pairs ? 2 : 1);
   dims.s = symbols.define("s", "sequence length", plan.seq);
   dims.N =
       symbols.alias("N", pairs ? "tokens of a micro-batch, chosen and rejected, 2·b·s" : "tokens of a micro-batch, b·s",
-                    dims.b * dims.s);
+                    dims.samples * dims.s);
+  const bool joined = joins_rows(plan);
+  dims.b = joined ? Size(1) : dims.samples;
+  if (joined) dims.s = dims.N;
   dims.h = symbols.define("h", "hidden size", model.hidden);
   dims.V = symbols.define("V", "vocabulary", model.vocab);
   dims.L = symbols.define("L", "layers", model.layers);
@@ -62,6 +65,11 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
     for (const LayerKind& kind : section.kinds) kinds.push_back(kind_dims(symbols, kind));
   }
   return dims;
+}
+
+bool Forward::joins_documents() const {
+  if (!joins_rows(plan) || plan.attention == AttentionKernel::flash) return false;
+  return plan.packing || r.symbols().at_least(dims.samples, 2);
 }
 
 void HiddenStates::convert(Recorder& r, const Tensor& last) {

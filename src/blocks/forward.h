@@ -24,7 +24,8 @@ struct KindDims {
 
 // Symbols of the whole model and plan.
 struct Dims {
-  Size b, s, N;  // micro-batch, sequence length, tokens of a micro-batch (b·s)
+  Size b, s, N;  // rows of a micro-batch, tokens of a row, tokens of a micro-batch (b·s)
+  Size samples;  // sequences of a micro-batch: its rows, unless they are joined to one
   Size h, V, L;
   Size r;                                    // adapter rank
   std::vector<std::vector<KindDims>> kinds;  // by section, by kind
@@ -131,10 +132,14 @@ struct Forward {
   bool adapters = true;                   // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
-  std::vector<Tensor> locals{};        // local variables of the model's forward, which live until it returns
-  std::int64_t multiprocessors = 108;  // of the card: kernels that make partial results make one each
+  std::vector<Tensor> locals{};         // local variables of the model's forward, which live until it returns
+  std::int64_t multiprocessors = 108;   // of the card: kernels that make partial results make one each
+  Tensor position_ids{}, batch_mask{};  // where the batch brings them
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
+  // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their
+  // boundaries (flash attention's variable lengths).
+  [[nodiscard]] bool joins_documents() const;
   // Whether the batch has one row: heads of a transposed view then lie as a matrix product wants them.
   [[nodiscard]] bool one_row() const { return r.symbols().equal(dims.b, Size(1)); }
 };

@@ -25,6 +25,12 @@ bool has_pairs(Stage stage) {
   return stage == Stage::dpo || stage == Stage::orpo || stage == Stage::simpo || stage == Stage::reward;
 }
 
+bool joins_rows(const TrainingPlan& plan) {
+  if (plan.padding_free || !plan.packing) return plan.padding_free;
+  const auto strategy = plan.stage_args.find("packing_strategy");
+  return strategy != plan.stage_args.end() && strategy->second.starts_with("bfd");
+}
+
 bool is_before(const std::string& version, int major, int minor) {
   return release_of(version) < std::pair(major, minor);
 }

@@ -16,6 +16,7 @@ const LayerKind* first_kind(const ModelSpec& model, bool sliding) {
 
 // masking_utils.py: eager gets an additive mask in the working type, SDPA a boolean one; rows b·s (batch 1 without a padding mask).
 Tensor make_mask(Forward& f, const LayerKind& kind) {
+  if (f.batch_mask.defined()) return f.batch_mask;
   Recorder& r = f.r;
   const bool grad = r.grad_enabled();
   r.set_grad_enabled(false);
@@ -34,7 +35,7 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
 }  // namespace
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
-  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager) return true;
+  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager || f.joins_documents()) return true;
   return kind.attention.sliding_window && f.r.symbols().at_least(f.dims.s, *kind.attention.sliding_window);
 }
 
@@ -52,7 +53,8 @@ void make_masks(Forward& f, LayerInputs& inputs) {
 
 LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor& hidden) const {
   LayerInputs inputs;
-  inputs.position_ids = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
+  inputs.position_ids =
+      f.position_ids.defined() ? f.position_ids : f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
   make_masks(f, inputs);
   RotaryTables tables = rotary_tables(f, rotary_columns(f), rotary_type(hidden.dtype()));
   inputs.cos = std::move(tables.cos);

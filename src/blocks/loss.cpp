@@ -23,7 +23,41 @@ Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
   return negative_log_likelihood(f, r.log_softmax(shifted_logits), shifted_labels);
 }
 
+// Cross entropy of the whole logits, fp32 a chunk at a time (axolotl's monkeypatch/loss/chunked.py): what is kept is as large.
+Tensor loss_in_chunks(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  Tensor total;
+  for (const Tensor& chunk : chunks_of(f, logits, loss_chunks(f), "gradient of the logits")) {
+    r.set_items(f.items.loss_upcast);
+    const Tensor rows = f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous logits of a chunk");
+    const Tensor wide = r.cast(rows, DType::fp32);
+    r.set_items(f.items.loss_probabilities);
+    Tensor part = negative_log_likelihood(f, r.log_softmax(wide), labels);
+    total = total.defined() ? r.add(std::move(total), std::move(part)) : std::move(part);
+  }
+  return total;
+}
+
 }  // namespace
+
+std::int64_t loss_chunks(const Forward& f) { return ceil_div(f.r.symbols().evaluate(f.dims.N), f.plan.loss_chunk); }
+
+std::vector<Tensor> chunks_of(Forward& f, const Tensor& whole, std::int64_t count, const char* gradient) {
+  Recorder& r = f.r;
+  const Shape shape{r.symbols().ceil_div(whole.rows(), Size(count)), whole.width()};
+  std::vector<Tensor> chunks(static_cast<std::size_t>(count));
+  std::vector<Tensor*> outputs;
+  outputs.reserve(chunks.size());
+  for (Tensor& chunk : chunks) {
+    chunk = r.view(whole, shape);
+    outputs.push_back(&chunk);
+  }
+  if (!r.needs_node({&whole})) return chunks;
+  r.record(outputs, {r.edge(whole)}, [all = whole.shape(), type = whole.dtype(), gradient](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(all, type, gradient)};
+  });
+  return chunks;
+}
 
 Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets) {
   Recorder& r = f.r;
@@ -61,6 +95,7 @@ Tensor shifted_in_model(Forward& f, Tensor& logits) {
 
 Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
   if (generations(f.plan).logits_upcast_in_model) return loss_in_model(f, logits, labels);
+  if (f.plan.loss == LossKind::chunked) return loss_in_chunks(f, logits, labels);
   Recorder& r = f.r;
   const Size& V = f.dims.V;
   r.set_items(f.items.loss_upcast);

@@ -10,6 +10,14 @@ namespace membill {
 // the shifted ones are a copy.
 [[nodiscard]] Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels);
 
+// Chunks of plan.loss_chunk rows in a micro-batch. REQUIRES: plan.loss_chunk > 0.
+[[nodiscard]] std::int64_t loss_chunks(const Forward& f);
+// whole.chunk(count, dim=1): views of one node, whose gradient is one tensor, called `gradient`.
+[[nodiscard]] std::vector<Tensor> chunks_of(Forward& f, const Tensor& whole, std::int64_t count, const char* gradient);
+
+// Head and cross entropy in one kernel without logits (cut_cross_entropy).
+[[nodiscard]] Tensor cut_loss(Forward& f, Parameter& head, const Tensor& hidden);
+
 // nll_loss over log-probabilities, summed or averaged to a scalar; its gradient is a zero-filled tensor as large as they are.
 [[nodiscard]] Tensor negative_log_likelihood(Forward& f, const Tensor& log_probabilities, const Tensor& targets);
 

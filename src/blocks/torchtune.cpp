@@ -51,26 +51,8 @@ Tensor gated(Forward& f, const Modules& modules, const Tensor& x) {
 
 // Output chunks: as the plan says, the recipes' 8 where it says nothing, 0 for cross entropy over the whole.
 std::int64_t chunk_count(const Forward& f) {
-  if (f.plan.loss_chunk > 0) return ceil_div(f.r.symbols().evaluate(f.dims.N), f.plan.loss_chunk);
+  if (f.plan.loss_chunk > 0) return loss_chunks(f);
   return f.plan.loss ? 0 : 8;
-}
-
-// h.chunk(k, dim=1): views of one node, whose gradient is one tensor.
-std::vector<Tensor> chunks_of(Forward& f, const Tensor& hidden, std::int64_t count) {
-  Recorder& r = f.r;
-  const Shape shape{r.symbols().ceil_div(hidden.rows(), Size(count)), hidden.width()};
-  std::vector<Tensor> chunks(static_cast<std::size_t>(count));
-  std::vector<Tensor*> outputs;
-  outputs.reserve(chunks.size());
-  for (Tensor& chunk : chunks) {
-    chunk = r.view(hidden, shape);
-    outputs.push_back(&chunk);
-  }
-  if (!r.needs_node({&hidden})) return chunks;
-  r.record(outputs, {r.edge(hidden)}, [whole = hidden.shape(), type = hidden.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(whole, type, "gradient of the final states")};
-  });
-  return chunks;
 }
 
 }  // namespace
@@ -130,7 +112,7 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
   }
   std::vector<Tensor> logits;
   {
-    std::vector<Tensor> chunks = chunks_of(f, hidden, count);
+    std::vector<Tensor> chunks = chunks_of(f, hidden, count, "gradient of the final states");
     hidden.drop();
     r.set_items(f.items.loss_logits);
     for (const Tensor& chunk : chunks)

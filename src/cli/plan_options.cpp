@@ -7,6 +7,7 @@ namespace membill::cli {
 namespace {
 
 constexpr const char* kSet = "--set";
+constexpr const char* kTrl = "--trl";
 constexpr const char* kGroup = "Plan (--no-NAME turns a switch off)";
 
 bool lists_words(const PlanFieldRow& row) {
@@ -40,6 +41,7 @@ std::vector<OptionSpec> plan_options() {
   for (const PlanFieldRow& row : plan_fields()) {
     if (!row.flag.empty()) options.push_back(option_of(row));
   }
+  options.push_back({kTrl, Takes::value, "VERSION", "release of TRL that trains, such as 0.24 or 1.16", kGroup, {}});
   options.push_back(
       {kSet, Takes::values, "KEY=VALUE", "any key of a job file, such as sharding.reduce_bucket_size=2e8", "Plan", {}});
   return options;
@@ -58,6 +60,7 @@ void apply_plan_options(const Arguments& arguments, TrainingPlan& plan, Problems
       settings.push_back({std::move(key), text.substr(equals + 1)});
     }
   }
+  if (const std::string* release = arguments.value(kTrl)) settings.push_back({"software.trl", *release});
   for (const PlanFieldRow& row : plan_fields()) {
     const std::string* text = row.flag.empty() ? nullptr : arguments.value(row.flag);
     if (text != nullptr) settings.push_back({row.flag, *text});

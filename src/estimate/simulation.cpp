@@ -119,18 +119,32 @@ class JobRun {
     if (apart == 2) micro_batch(job, true);
   }
 
+  [[nodiscard]] ItemId inputs_item() { return writer_.item("activations.inputs"); }
+
   [[nodiscard]] Tensor new_ids(const Size& count, const char* label) {
-    return r_.empty({count, Size(1)}, DType::int64, label, writer_.item("activations.inputs"));
+    return r_.empty({count, Size(1)}, DType::int64, label, inputs_item());
   }
 
   // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
   void fetch_batches() {
     const Size tokens = dims_.N * Size(plan_.accumulate);
     std::vector<Tensor> batch{new_ids(tokens, "token ids of the step")};
-    for (int i = 0; i < stage_->further_batch_tensors(); ++i)
-      batch.push_back(new_ids(tokens, "labels and masks of the step"));
+    for (const DType type : stage_->further_batch_tensors())
+      batch.push_back(r_.empty({tokens, Size(1)}, type, "labels, masks and positions of the step", inputs_item()));
     step_batch_ = std::move(batch);
+    if (plan_.packing && plan_.attention_mask)
+      step_mask_ = r_.empty({tokens, dims_.s}, autocast_type(plan_).value_or(unquantized()),
+                            "mask of the documents of the step", inputs_item());
   }
+
+  // What of the batch the model's forward is given beside the token ids.
+  void hand_over_batch(Forward& forward) {
+    if (plan_.loop != Loop::trainer) return;
+    if (joins_rows(plan_)) forward.position_ids = r_.view(step_batch_.at(1), {dims_.N, Size(1)});
+    if (step_mask_.defined()) forward.batch_mask = r_.view(step_mask_, {dims_.N, dims_.s});
+  }
+
+  [[nodiscard]] DType unquantized() const { return unquantized_dtype(plan_, TensorRole::embedding); }
 
   void micro_batch(JobModules& job, bool last) {
     if (engine_ != nullptr) engine_->begin_micro_batch(last);
@@ -141,7 +155,7 @@ class JobRun {
                     plan_,
                     dims_,
                     items_,
-                    gathered_dtype(plan_).value_or(unquantized_dtype(plan_, TensorRole::embedding)),
+                    gathered_dtype(plan_).value_or(unquantized()),
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
@@ -155,6 +169,7 @@ class JobRun {
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);
+    hand_over_batch(forward);
     Tensor outputs, loss;
     if (autocast) r_.begin_autocast(*autocast);
     loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
@@ -215,6 +230,7 @@ class JobRun {
   bool expand_;
   std::optional<StageRun> stage_;
   std::vector<Tensor> step_batch_;
+  Tensor step_mask_;
   Tensor kept_outputs_;
   std::vector<Tensor> workspaces_;
   std::unique_ptr<EngineRun> engine_;

@@ -65,12 +65,17 @@ StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPla
   reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
 }
 
-int StageRun::further_batch_tensors() const { return runs_trl(plan_) ? 2 : 1; }
+std::vector<DType> StageRun::further_batch_tensors() const {
+  std::vector<DType> types{DType::int64};
+  const bool joined = joins_rows(plan_);
+  if (runs_trl(plan_) || joined) types.push_back(DType::int64);
+  if (joined && generations(plan_).trl == Generations::Trl::fused) types.push_back(DType::int32);
+  return types;
+}
 
 Size StageRun::counted() const {
-  const Size rows = dims_.b;
-  if (plan_.completion) return rows * Size(*plan_.completion);
-  return dims_.N - rows;
+  if (plan_.completion) return dims_.samples * Size(*plan_.completion);
+  return dims_.N - dims_.samples;
 }
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,

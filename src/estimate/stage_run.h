@@ -25,8 +25,8 @@ class StageRun {
   // Allocates the reference model where the stage has one of its own.
   StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
 
-  // int64 tensors of a batch besides the token ids, one element a token each.
-  [[nodiscard]] int further_batch_tensors() const;
+  // Types of the tensors of a batch besides the token ids, one element a token each. Where rows are joined, positions are among them.
+  [[nodiscard]] std::vector<DType> further_batch_tensors() const;
   // input_ids -> loss. With `outputs`, the model's logits stay there.
   [[nodiscard]] Tensor forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                                Tensor* outputs);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/stage_run.h"
@@ -106,6 +107,12 @@ std::string unbilled_torchtune(const Plan& plan) {
                 "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
 
+std::string unbilled_joining(const Plan& plan) {
+  const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
+  if (!joins_rows(plan) || supervised) return {};
+  return std::string(word_of(kStageWords, plan.stage)) + " without padding";
+}
+
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
   const bool split = plan.engine != Engine::megatron &&
@@ -144,11 +151,12 @@ constexpr std::array kLimits{
           "sdpa, flash, mem-efficient, sdpa-math, eager"},
     Limit{"loss",
           [](const Plan& p) {
-            return unless(!p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast}) ||
-                              (*p.loss == LossKind::chunked && p.implementation == Implementation::torchtune),
-                          p.loss ? word_of(kLossWords, *p.loss) : "");
+            const bool plain = !p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast});
+            const bool fused = p.loss == LossKind::fused && p.implementation != Implementation::torchtune;
+            const bool chunked = p.loss == LossKind::chunked && p.implementation != Implementation::liger;
+            return unless(plain || fused || chunked, p.loss ? word_of(kLossWords, *p.loss) : "");
           },
-          "null, native, upcast; with torchtune chunked:N"},
+          "null, native, upcast; fused but with torchtune; chunked:N but with liger"},
     Limit{"implementation",
           [](const Plan& p) {
             return unless(
@@ -168,8 +176,7 @@ constexpr std::array kLimits{
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
-    Limit{"packing", [](const Plan& p) { return unless(!p.packing, "true"); }, "false"},
-    Limit{"padding_free", [](const Plan& p) { return unless(!p.padding_free, "true"); }, "false"},
+    Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
     Limit{"evaluation.batch", [](const Plan& p) { return unless(!p.evaluation_batch, "evaluation"); }, "null"},
 };

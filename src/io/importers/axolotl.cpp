@@ -33,6 +33,7 @@ constexpr KeyRow kRows[] = {
     {"eval_strategy", "", "whether the job evaluates"},
     {"sequence_len", "512", "tokens of a sequence"},
     {"sample_packing", "false", "several samples share a sequence"},
+    {"multipack_real_batches", "", "a packed batch keeps its rows; absent: unless the kernel takes documents"},
     {"max_packed_sequence_len", "", "tokens of a packed sequence (old spelling of packing)", {}, "deprecated.py"},
     {"pad_to_sequence_len", "", "every row has sequence_len tokens; on with packing"},
     {"batch_flattening", "", "samples are joined without padding"},
@@ -101,7 +102,7 @@ constexpr std::string_view kHarmless =
     "greater_is_better "
     "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 freeze_mm_modules "
     "excess_length_strategy "
-    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling multipack_real_batches "
+    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling "
     "use_pose pose_* "
     "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* "
     "flash_optimum sdpa_varlen "
@@ -240,6 +241,21 @@ void read_attention(KeyReader& reader, Draft& draft) {
   set_attention(name, "attn_implementation", draft);
 }
 
+// Multipack fills one row of micro_batch_size x sequence_len tokens for kernels that take the documents' boundaries, and real batches
+// with a padding mask for others (core/builders/causal.py).
+void read_packing(KeyReader& reader, Draft& draft) {
+  const Value* packing = draft.plan.find("packing");
+  if (packing == nullptr || !packing->as_bool()) return;
+  std::string kernel = plan_text(draft, "attention");
+  if (kernel == "mem-efficient") {
+    draft.set("attention", Value::of(kernel = "flash"));
+    draft.assume("xformers' attention over packed documents is billed as flash attention");
+  }
+  const bool real_batches = reader.maybe_flag("multipack_real_batches").value_or(kernel != "flash");
+  draft.set("padding_free", Value::of(!real_batches));
+  if (real_batches && kernel != "flash") draft.set("attention_mask", Value::of(true));
+}
+
 void read_loss(KeyReader& reader, Draft& draft) {
   bool liger = false, cut = false;
   for (const std::string& plugin : reader.texts("plugins")) {
@@ -310,6 +326,7 @@ void read(const JobSource& source, Draft& draft) {
   read_batch(reader, draft);
   read_checkpointing(reader, draft);
   read_attention(reader, draft);
+  read_packing(reader, draft);
   set_optimizer(reader.text("optimizer").value_or("adamw_torch_fused"), draft);
   if (const auto arguments = reader.text("optim_args")) set_optimizer_arguments(*arguments, draft);
   reader.use("optim_target_modules");

@@ -7,6 +7,7 @@
 #include "io/importers/command_line.h"
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
+#include "io/importers/parts.h"
 #include "io/importers/shell_words.h"
 #include "io/text_file.h"
 
@@ -172,6 +173,7 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   draft.folder = source.folder;
   draft.processes = source.launch.processes;
   draft.nodes = source.launch.nodes;
+  read_software(draft);
   importer.read(source, draft);
   read_environment(source.launch, draft);
   JobFile job = finish_draft(draft);

@@ -106,6 +106,7 @@ void read_stage(KeyReader& reader, Draft& draft) {
     draft.set("stage", Value::of(loss == "orpo" || loss == "simpo" ? loss : std::string("dpo")));
     if (loss != "orpo" && loss != "simpo") draft.set("stage_args.loss_type", Value::of(loss));
     draft.set("beta", Value::of(reader.real("pref_beta").value_or(0.1)));
+    take_release("trl", "0.24", draft);
   } else {
     reader.problem("stage",
                    stage + (stage == "ppo" ? " trains on what it generates, which is not billed" : " is no stage"),
@@ -233,6 +234,8 @@ void read(const JobSource& source, Draft& draft) {
       reader.maybe_flag("packing").value_or(plan_text(draft, "stage") == "pretrain") || reader.flag("neat_packing");
   draft.set("packing", Value::of(packing));
   if (!packing) set_padded(draft);
+  // neat_packing: the collator makes the mask of the documents unless the kernel takes their boundaries
+  if (reader.flag("neat_packing")) draft.set("attention_mask", Value::of(plan_text(draft, "attention") != "flash"));
   read_sharding_arguments(reader, source.launch, draft);
   settle(reader, draft);
   draft.add_records(reader);

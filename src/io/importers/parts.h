@@ -48,6 +48,12 @@ void set_layerwise(Draft& draft);
 // PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF.
 void read_environment(const Launch& launch, Draft& draft);
 
+// Pinned releases of what runs the job, from requirements and lock files in the job's folder or up to three above it.
+void read_software(Draft& draft);
+
+// What the framework itself pins, where nothing beside the job does.
+void take_release(const std::string& program, const std::string& version, Draft& draft);
+
 // What the job's model says where it is known: a file, a folder or a preset.
 struct ModelFacts {
   std::string argument;  // for read_model

@@ -146,13 +146,10 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   if (!packing && !free) set_padded(draft);
 }
 
-void read_loss(KeyReader& reader, Draft& draft) {
-  if (plan_text(draft, "stage") != "sft") return;
-  const std::string loss = reader.text("loss_type").value_or("");
-  const bool liger = plan_text(draft, "implementation") == "liger";
-  if (loss.empty() && !liger) draft.set("loss", Value::of("fused"));
-  if (loss == "chunked_nll") draft.set("loss", Value::of("fused"));
-  if (loss == "nll") draft.set("loss", Value::of("upcast"));  // accelerate copies the logits to fp32
+// Which generation of TRL runs it; the loss follows from that: over whole logits before 1.0, by the fused head since.
+void read_release(KeyReader& reader, Draft& draft) {
+  reader.use("loss_type");
+  take_release("trl", "1.16", draft);
 }
 
 int claim(const JobSource& source) {
@@ -185,7 +182,7 @@ void read(const JobSource& source, Draft& draft) {
   read_adapters(reader, draft);
   read_lengths(reader, draft);
   if (reader.flag("activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
-  read_loss(reader, draft);
+  read_release(reader, draft);
   read_sharding_arguments(reader, source.launch, draft);
   draft.add_records(reader);
 }
