@@ -30,12 +30,12 @@ class Replay {
 
   void allocate(std::int32_t tensor, const Event& event) {
     const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    if (!driver_.allocate(static_cast<std::size_t>(tensor), bytes)) fail(bytes);
+    if (!driver_.allocate(static_cast<std::size_t>(tensor), bytes, event.stream)) fail(bytes);
   }
   void release(std::int32_t tensor, const Event&) { driver_.release(static_cast<std::size_t>(tensor)); }
   void touch(std::int32_t, const Event& event) {
     const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    if (bytes != 0 && !driver_.allocator().touch(bytes)) fail(bytes);
+    if (bytes != 0 && !driver_.allocator().touch(bytes, event.stream)) fail(bytes);
   }
   void moment(std::int32_t moment, bool billed) {
     close_moment();

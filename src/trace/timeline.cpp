@@ -69,8 +69,7 @@ class Sampler {
       const std::size_t share = std::max(points * (to - from) / all, kLeastPoints);
       const std::size_t parts = std::clamp<std::size_t>(to - from, 1, share);
       for (std::size_t part = 0; part < parts; ++part)
-        result.points.push_back(
-            highest(from + (to - from) * part / parts, from + (to - from) * (part + 1) / parts));
+        result.points.push_back(highest(from + (to - from) * part / parts, from + (to - from) * (part + 1) / parts));
       result.spans.push_back({changes_.spans[i].moment, parts});
     }
     return result;

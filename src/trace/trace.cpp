@@ -52,6 +52,7 @@ int TraceWriter::allocate(const Size& bytes, ItemId item, const char* label) {
   storage.size = size(bytes);
   storage.item = item;
   storage.label = label;
+  storage.stream = static_cast<std::int16_t>(stream_);
   storage.born_unit = unit_;
   if (unit_ != kNoUnit) storage.born_pass = units_[static_cast<std::size_t>(unit_)].entered;
   storages_.push_back(storage);

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trace/size.h"
@@ -26,7 +27,8 @@ struct Event {
   ItemId item = 0;        // allocate, release: the item of the bill
   std::int32_t slot = 0;  // allocate, release: the slot; moment: index into Trace::moments; loop: index of its end_loop
   std::int32_t index = 0;   // allocate, release; loop: 1 when moments lie inside (micro-batches), else 0
-  std::int32_t stride = 0;  // allocate, release: -1, 0 or 1
+  std::int16_t stride = 0;  // allocate, release: -1, 0 or 1
+  std::int16_t stream = 0;  // allocate: the CUDA stream that asks; 0 computes, an engine numbers its own
   SizeId size = 0;          // allocate, release: bytes; loop, end_loop: turns, at least 1
 };
 
@@ -65,6 +67,8 @@ class TraceWriter {
 
   // A tensor of `bytes` appears; returns its storage number, to be given to release() once.
   int allocate(const Size& bytes, ItemId item, const char* label);
+  // Allocations from now on are asked for on `stream`: the caching allocator keeps a pool for each. Returns the stream before.
+  int use_stream(int stream) { return std::exchange(stream_, stream); }
   void release(int storage);
   void moment(std::string_view name);
   void empty_cache();
@@ -109,6 +113,7 @@ class TraceWriter {
     const char* label = "";
     int born_unit = kNoUnit, born_pass = 0, freed_unit = kNoUnit;
     bool freed = false;
+    std::int16_t stream = 0;
     std::int32_t slot = -1;
   };
   struct Crossing {
@@ -124,7 +129,21 @@ class TraceWriter {
   std::vector<std::string> items_, moments_;
   int runs_ = 0;
   int unit_ = kNoUnit;
+  int stream_ = 0;
   std::size_t billed_from_ = 0;
+};
+
+// Allocations of a scope are asked for on another stream.
+class StreamScope {
+ public:
+  StreamScope(TraceWriter& writer, int stream) : writer_(writer), before_(writer.use_stream(stream)) {}
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+  ~StreamScope() { writer_.use_stream(before_); }
+
+ private:
+  TraceWriter& writer_;
+  int before_;
 };
 
 }  // namespace membill

@@ -80,7 +80,8 @@ class TraceWriter::Layout {
     for (std::size_t i = 0; i < a.size(); ++i) {
       const Storage& x = writer_.storages_[static_cast<std::size_t>(a[i])];
       const Storage& y = writer_.storages_[static_cast<std::size_t>(b[i])];
-      if (x.size != y.size || x.freed_unit - x.born_unit != y.freed_unit - y.born_unit) return false;
+      if (x.size != y.size || x.stream != y.stream || x.freed_unit - x.born_unit != y.freed_unit - y.born_unit)
+        return false;
     }
     return true;
   }
@@ -119,14 +120,14 @@ class TraceWriter::Layout {
 
   void open_loop(std::vector<std::size_t>& open, SizeId turns, bool moments_inside) {
     open.push_back(trace_.events.size());
-    trace_.events.push_back({EventKind::loop, 0, 0, moments_inside ? 1 : 0, 0, turns});
+    trace_.events.push_back({EventKind::loop, 0, 0, moments_inside ? 1 : 0, 0, 0, turns});
   }
   void close_loop(std::vector<std::size_t>& open) {
     const std::size_t start = open.back();
     open.pop_back();
     trace_.events[start].slot = static_cast<std::int32_t>(trace_.events.size());
     trace_.events.push_back(
-        {EventKind::end_loop, 0, static_cast<std::int32_t>(start), 0, 0, trace_.events[start].size});
+        {EventKind::end_loop, 0, static_cast<std::int32_t>(start), 0, 0, 0, trace_.events[start].size});
   }
 
   void write_tensor(const Entry& entry, int current, bool forward) {
@@ -136,6 +137,7 @@ class TraceWriter::Layout {
     event.item = storage.item;
     event.slot = storage.slot;
     event.size = storage.size;
+    event.stream = storage.stream;
     const int born = storage.born_unit;
     if (born != kNoUnit) {
       if (repeated(current)) {

@@ -186,7 +186,11 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     return found == layers_.end() ? nullptr : &found->second;
   }
 
-  Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
+  // torch/distributed/fsdp/_runtime_utils.py _init_streams: what each allocates, the allocator keeps apart.
+  enum Stream : std::uint8_t { computing, unsharding, casting, reducing };
+
+  Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item, Stream stream = computing) {
+    const StreamScope scope(r_.writer(), stream);
     return r_.empty({Size(elements), Size(1)}, type, label, item);
   }
 
@@ -194,9 +198,10 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void gather(Fsdp1Unit& unit) {
     if (unit.is_empty() || unit.whole.defined()) return;
     Tensor here, cast;
-    if (flat_.on_host) here = flat(unit.shard, unit.stored, "shard from the host", shard_item_);
-    if (unit.gathered != unit.stored) cast = flat(unit.shard, unit.gathered, "low-precision shard", shard_item_);
-    unit.whole = flat(unit.shard * flat_.ranks, unit.gathered, "unsharded flat parameter", gathered_item_);
+    if (flat_.on_host) here = flat(unit.shard, unit.stored, "shard from the host", shard_item_, casting);
+    if (unit.gathered != unit.stored)
+      cast = flat(unit.shard, unit.gathered, "low-precision shard", shard_item_, casting);
+    unit.whole = flat(unit.shard * flat_.ranks, unit.gathered, "unsharded flat parameter", gathered_item_, unsharding);
   }
 
   void leave(Fsdp1Unit& unit) const {
@@ -253,11 +258,12 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     const DType type = named_reduce_dtype(plan_).value_or(unit.gathered);
     Tensor cast, padded;
     if (type != gradient.dtype())
-      cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_);
+      cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_, reducing);
     if (unit.elements != unit.shard * flat_.ranks)
-      padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_);
-    Tensor part = flat(unit.shard, type, "sharded gradient", gradient_item_);
-    Tensor own = type == unit.stored ? part : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_);
+      padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_, reducing);
+    Tensor part = flat(unit.shard, type, "sharded gradient", gradient_item_, reducing);
+    Tensor own =
+        type == unit.stored ? part : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_, reducing);
     if (!unit.reduced.defined()) unit.reduced = std::move(own);
     if (!flat_.on_host) unit.own.gradient = unit.reduced;
   }

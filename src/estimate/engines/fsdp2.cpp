@@ -176,6 +176,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   // The collective: shards come from the host or are cast into its input when their type differs; the output is one flat tensor.
   void gather(Fsdp2Unit& unit) {
     if (unit.flat.defined() || !unit.gathered.empty()) return;
+    const StreamScope scope(r_.writer(), gathering);
     Size bytes;
     std::vector<Tensor> inputs;
     for (const ShardedTensor& tensor : unit.tensors) {
@@ -241,6 +242,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     reduce_input_.drop();
     reduce_input_ = r_.empty({whole, Size(1)}, type, "reduce-scatter input", reduce_item_);
     for (ShardedTensor* tensor : reduced) tensor->whole->gradient.drop();
+    const StreamScope scope(r_.writer(), reducing);
     Tensor sharded = r_.empty({part, Size(1)}, type, "sharded gradient", gradient_item_);
     if (plan_.sharding.fsdp == "hybrid_shard" && type != stored) reduced_outputs_.push_back(sharded);
     if (type != stored) sharded = r_.empty({part, Size(1)}, stored, "sharded gradient", gradient_item_);
@@ -250,6 +252,9 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
       if (!tensor->shard->gradient.defined()) tensor->shard->gradient = std::move(view);
     }
   }
+
+  // torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py FSDPCommContext: what each allocates, the allocator keeps apart.
+  enum Stream : std::uint8_t { computing, gathering, reducing };
 
   Recorder& r_;
   const TrainingPlan& plan_;

@@ -130,6 +130,7 @@ class Zero12 : public EngineRun {
   // allreduce_and_copy_with_multiple_ranks: slices for more than one rank are reduced as one flat copy. Tensors of this rank's
   // partition then move into one buffer for all of them, whole; under stage 2 the others' gradients go.
   void reduce() {
+    const StreamScope scope(r_.writer(), overlaps_ ? kReduceStream : 0);
     reduce_slices();
     for (Parameter* parameter : waiting_) {
       const Slice& slice = *groups_.find(*parameter);
@@ -193,6 +194,8 @@ class Zero12 : public EngineRun {
   const TrainingPlan& plan_;
   FlatGroups groups_;
   std::int64_t bucket_elements_;
+  // overlap_comm: buckets are reduced on a stream whose memory the allocator keeps apart.
+  static constexpr int kReduceStream = 1;
   bool overlaps_, contiguous_, on_host_, in_fp32_, last_ = true;
   ItemId bucket_item_, gradient_item_, step_item_;
   DType type_ = DType::bf16;

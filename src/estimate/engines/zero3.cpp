@@ -291,6 +291,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     std::int64_t padded = 0;
     for (const Parameter* parameter : waiting_) padded += partitioned_.at(parameter).part * ranks_;
     {
+      const StreamScope scope(r_.writer(), kReduceStream);
       Tensor joined;
       if (waiting_.size() > 1 || padded != filled_)
         joined = flat(padded, DType::bf16, "gradients, joined", bucket_item_);

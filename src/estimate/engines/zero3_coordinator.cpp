@@ -7,6 +7,7 @@ namespace membill {
 // all_gather_coalesced: one parameter is gathered in place, several into a flat tensor from which each is copied when it is needed.
 void Zero3Coordinator::gather(const Group& parameters) {
   if (parameters.empty()) return;
+  const StreamScope scope(r_.writer(), kGatherStream);
   auto gather = std::make_shared<Gather>();
   gather->members = parameters;
   std::vector<Tensor> inputs;
@@ -30,6 +31,7 @@ void Zero3Coordinator::gather(const Group& parameters) {
 void Zero3Coordinator::wait(Partitioned& parameter) {
   const auto found = in_flight_.find(&parameter);
   if (found == in_flight_.end()) return;
+  const StreamScope scope(r_.writer(), kGatherStream);
   Gather& gather = *found->second;
   if (!gather.done)
     for (Partitioned* member : gather.members)

@@ -34,6 +34,9 @@ struct GatherLimits {
   std::int64_t prefetch = 0, live = 0, reuse = 0;
 };
 
+// CUDA streams of stage 3 (stage3.py: the all-gather stream, the reduce-and-partition stream), whose memory the allocator keeps apart.
+inline constexpr int kGatherStream = 1, kReduceStream = 2;
+
 class Zero3Coordinator {
  public:
   Zero3Coordinator(Recorder& recorder, GatherLimits limits)
