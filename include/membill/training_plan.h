@@ -48,11 +48,13 @@ struct FreezePlan {
 
 struct CheckpointPlan {
   Checkpointing mode = Checkpointing::none;
-  bool reentrant = false;              // torch.utils.checkpoint's use_reentrant
-  std::int64_t every = 1;              // checkpoint every n-th layer; >= 1
-  bool offload = false;                // boundaries live on the host
-  std::vector<std::string> selective;  // Megatron's module names, or "ops:aten.mm,..."
-  std::string method;                  // Megatron: uniform, block; empty = none said
+  bool reentrant = false;  // torch.utils.checkpoint's use_reentrant
+  std::int64_t every = 1;  // checkpoint every n-th layer; >= 1
+  bool offload = false;    // boundaries live on the host
+  std::vector<std::string>
+      selective;       // Megatron's names of modules that are recomputed; or "ops:aten.mm,...": operators whose
+                       // results are kept (torch.utils.checkpoint.create_selective_checkpoint_contexts)
+  std::string method;  // Megatron: uniform, block; empty = none said
   std::optional<std::int64_t> layers;  // Megatron: recompute_num_layers
 };
 

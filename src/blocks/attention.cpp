@@ -71,9 +71,12 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   const bool node = r.needs_node({&q, &k, &v});
   Saved kept;
   if (node) kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
-  Tensor output = r.empty({rows, q.width()}, q.dtype(), "attention output");
-  Tensor statistic = r.empty({rows, Size(1)}, DType::fp32, "attention log-sum-exp");
-  Tensor seeds = r.empty({Size(3), Size(1)}, DType::int64, "attention seeds");
+  const auto made = [&](const Shape& shape, DType type, const char* label) {
+    return r.result_of(AtenOperator::flash, shape, type, label).tensor;
+  };
+  Tensor output = made({rows, q.width()}, q.dtype(), "attention output");
+  Tensor statistic = made({rows, Size(1)}, DType::fp32, "attention log-sum-exp");
+  Tensor seeds = made({Size(3), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
   kept.output = r.detach(r.saved(output));
   kept.statistic = r.saved(statistic);
@@ -125,9 +128,12 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
     kept_mask = mask.defined() ? r.saved(mask) : Tensor();
     kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
   }
-  Tensor output = r.empty({rows, v.width()}, q.dtype(), "attention output");
-  Tensor statistic = node ? r.empty({statistic_rows, Size(1)}, DType::fp32, "attention log-sum-exp") : Tensor();
-  Tensor seeds = r.empty({Size(2), Size(1)}, DType::int64, "attention seeds");
+  const auto made = [&](const Shape& shape, DType type, const char* label) {
+    return r.result_of(AtenOperator::efficient, shape, type, label).tensor;
+  };
+  Tensor output = made({rows, v.width()}, q.dtype(), "attention output");
+  Tensor statistic = node ? made({statistic_rows, Size(1)}, DType::fp32, "attention log-sum-exp") : Tensor();
+  Tensor seeds = made({Size(2), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
   kept.output = r.detach(r.saved(output));
   kept.statistic = r.saved(statistic);

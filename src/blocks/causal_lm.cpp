@@ -61,7 +61,15 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
-  return plan.mode == Checkpointing::full && (layer + 1) % plan.every == 0;
+  return plan.mode != Checkpointing::none && (layer + 1) % plan.every == 0;
+}
+
+AtenOperators kept_operators(const CheckpointPlan& plan) {
+  AtenOperators operators;
+  if (plan.mode != Checkpointing::selective) return operators;
+  for (const std::string& name : plan.selective)
+    if (const auto op = find_aten_operator(name)) operators.add(*op);
+  return operators;
 }
 
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,

@@ -26,6 +26,9 @@ struct ModelModules {
 // checkpointing of layers counts (torchtitan/distributed/activation_checkpoint.py).
 [[nodiscard]] bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer);
 
+// The operators whose results `plan` keeps: "ops:aten.mm, aten.addmm". Other names are left out.
+[[nodiscard]] AtenOperators kept_operators(const CheckpointPlan& plan);
+
 // input_ids -> final hidden states, as the base model's forward. Everything that it holds in local variables is gone when it returns.
 [[nodiscard]] Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
                                      const Tensor& ids);

@@ -77,6 +77,10 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
          "a reentrant checkpoint of layers whose input needs no gradient makes none: frozen layers end the chain",
          "reentrant false"});
   }
+  if (plan.checkpointing.mode == Checkpointing::selective && plan.checkpointing.reentrant) {
+    problems.add(
+        {"", "checkpointing.reentrant", "a reentrant checkpoint keeps no operators' results", "reentrant false"});
+  }
   if (!model.dimensions_known && plan.method != Method::full) {
     problems.add({"", "method", name_of(kMethodWords, plan.method) + " needs a model whose modules are known",
                   "a config.json, or --hidden and --layers"});

@@ -48,6 +48,7 @@ class JobRun {
     r_.set_mean_saves_input(generations_.mean_saves_input);
     if (!generations_.keeps_matmul_workspaces && !generations_.matmul_workspaces_outside)
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
+    r_.keep_results_of(kept_operators(plan.checkpointing));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
   }
 
@@ -68,6 +69,7 @@ class JobRun {
     writer_.begin_billed_step();
     step(job, optimizer);
     for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
+    if (!offloaded_.is_zero()) result.host["activations.boundaries"] = symbols_.evaluate(offloaded_);
     if (engine_ != nullptr)
       for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
     if (!optimizer.temporaries_known())
@@ -174,6 +176,7 @@ class JobRun {
     if (autocast) r_.begin_autocast(*autocast);
     loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
+    offloaded_ = r_.take_offloaded();
     if (plan_.accumulate == 1)
       kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
     writer_.moment("backward");
@@ -231,6 +234,7 @@ class JobRun {
   std::optional<StageRun> stage_;
   std::vector<Tensor> step_batch_;
   Tensor step_mask_;
+  Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;
   std::vector<Tensor> workspaces_;
   std::unique_ptr<EngineRun> engine_;

@@ -8,6 +8,7 @@
 #include "catalog/plan_fields/words.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
+#include "program/aten_operators.h"
 
 namespace membill {
 namespace {
@@ -50,10 +51,11 @@ std::string unbilled_stage(const Plan& plan) {
 
 std::string unbilled_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
-  if (c.mode == Checkpointing::selective) return "selective";
   if (c.mode == Checkpointing::none) return {};
-  if (c.every > 1) return "every " + std::to_string(c.every) + " layers";
-  if (c.offload) return "offload";
+  if (c.mode == Checkpointing::selective)
+    for (const std::string& name : c.selective)
+      if (!find_aten_operator(name)) return "selective " + name;
+  if (c.offload && plan.implementation == Implementation::torchtune) return "offload with torchtune";
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
@@ -143,7 +145,9 @@ constexpr std::array kLimits{
     Limit{"optimizer_in_backward",
           [](const Plan& p) { return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true"); },
           "false, or true with engine torch"},
-    Limit{"checkpointing", unbilled_checkpointing, "none, full"},
+    Limit{"checkpointing", unbilled_checkpointing,
+          "none, full, selective:ops: with aten.mm, addmm, bmm, _grouped_mm, _softmax, silu, gelu, "
+          "_scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention"},
     Limit{"attention",
           [](const Plan& p) {
             return unless(p.attention != AttentionKernel::fused_softmax, word_of(kAttentionWords, p.attention));

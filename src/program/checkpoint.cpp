@@ -1,6 +1,8 @@
 // torch.utils.checkpoint, both kinds (torch 2.15 torch/utils/checkpoint.py). The one that is not reentrant recomputes when the first
 // saved tensor is unpacked: the nodes after the last that saved one have run by then.
+#include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "program/recorder.h"
 
@@ -13,10 +15,12 @@ struct Recorder::CheckpointCall {
   bool reentrant = false;
   bool offload = false;
   Tensor input;
-  ItemId boundary = 0;       // item of an input that comes back from the host
-  FirstGraph first;          // of the kind that is not reentrant
-  std::vector<Held> held;    // by the graph of a reentrant recomputation
-  Tensor* second = nullptr;  // where the body leaves its second result
+  ItemId boundary = 0;     // item of an input that comes back from the host
+  FirstGraph first;        // of the kind that is not reentrant
+  std::vector<Held> held;  // by the graph of a reentrant recomputation
+  Tensor returned;         // the input that came back from the host, which a reentrant function's variable holds
+  std::vector<std::pair<AtenOperator, Tensor>> results;  // of operators that selective checkpointing keeps, in order
+  Tensor* second = nullptr;                              // where the body leaves its second result
   Shape second_shape;
   DType second_type = DType::fp32;
   bool has_second = false;
@@ -40,7 +44,9 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   }
   std::vector<Held> outer_held = std::move(held_);
   held_.clear();
+  kept_results_ = &call.results;
   Tensor output = call.body(input);
+  kept_results_ = nullptr;
   saving_ = Saving::keep;
   muted_ = false;
   if (call.reentrant) call.held = std::move(held_);
@@ -69,7 +75,9 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
     saves_ = 0;
     saved_since_record_ = false;
     call->first.from = next_sequence_;
+    kept_results_ = &call->results;
     output = body(input);
+    kept_results_ = nullptr;
     saving_ = Saving::keep;
     call->saves = saves_;
     call->first.output = edge(output);
@@ -86,6 +94,7 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
   output = detach(output);
   Tensor kept_input = input;
   if (kind.offload) {
+    offloaded_ += input.shape().elements() * Size(bytes_per_element(input.dtype())) * writer_.turns(writer_.unit());
     kept_input = placeholder(input.shape(), input.dtype());
     kept_input.body().requires_grad = input.requires_grad();
   }
@@ -101,6 +110,7 @@ Tensor Recorder::CheckpointCall::recompute(Recorder& recorder, Parameter& leaf, 
                          : recorder.detach(input);
   again.body().requires_grad = input.requires_grad();
   again.body().leaf = input.requires_grad() ? &leaf : nullptr;
+  if (offload && reentrant) returned = again;
   const ItemPair backward_items = recorder.items();
   Tensor output = recorder.run_checkpoint_again(*this, again);
   recorder.set_items(backward_items);
@@ -112,19 +122,36 @@ Tensor Recorder::CheckpointCall::recompute(Recorder& recorder, Parameter& leaf, 
 Gradients Recorder::CheckpointCall::backward(Recorder& recorder, Gradients& gradients) {
   Parameter leaf;
   Tensor other;
-  if (reentrant || offload) {
+  if (reentrant) {
     // torch.autograd.Function makes zeros of a missing gradient.
-    const Tensor zeros = reentrant && has_second
-                             ? recorder.empty(second_shape, second_type, "gradient of the attention weights, zeros")
-                             : Tensor();
+    const Tensor zeros =
+        has_second ? recorder.empty(second_shape, second_type, "gradient of the attention weights, zeros") : Tensor();
     const Tensor output = recompute(recorder, leaf, other);
-    recorder.backward_from(output, reentrant ? gradients[0] : std::move(gradients[0]), other, zeros);
+    recorder.backward_from(output, gradients[0], other, zeros);
+    returned.drop();
   } else {
     recorder.backward_recomputing(first, leaf, std::move(gradients[0]),
                                   [&] { return recompute(recorder, leaf, other); });
   }
   held.clear();
   return Gradients{std::move(leaf.gradient)};
+}
+
+Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label) {
+  return result_of(op, shape, dtype, label, items_.forward);
+}
+
+Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label,
+                                             ItemId item) {
+  if (kept_results_ == nullptr || muted_ || !kept_operators_.has(op)) return {empty(shape, dtype, label, item), true};
+  if (saving_ == Saving::count) {
+    OperatorResult result{empty(shape, dtype, label, item), true};
+    kept_results_->emplace_back(op, detach(result.tensor));
+    return result;
+  }
+  const auto kept = std::find_if(kept_results_->begin(), kept_results_->end(),
+                                 [&](const auto& entry) { return entry.first == op && entry.second.defined(); });
+  return {std::exchange(kept->second, Tensor()), false};
 }
 
 void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(), detach(x)}); }

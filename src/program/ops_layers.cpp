@@ -23,12 +23,9 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   const bool to_input = node && in.requires_grad(), to_weight = node && matrix.requires_grad();
   const bool to_bias = node && offset.defined() && offset.requires_grad();
   Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
-  Tensor out = empty({in.rows(), outputs}, in.dtype(), weight.label);
-  if (offset.defined()) {
-    use_fused_bias_workspace();
-  } else {
-    use_matmul_workspace();
-  }
+  auto [out, computed] = result_of(offset.defined() ? AtenOperator::addmm : AtenOperator::mm, {in.rows(), outputs},
+                                   in.dtype(), weight.label);
+  if (computed) offset.defined() ? use_fused_bias_workspace() : use_matmul_workspace();
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
   const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
@@ -130,8 +127,8 @@ Tensor Recorder::batched_matmul(Tensor a, Tensor b, const Shape& shape, const ch
   const bool node = needs_node({&x, &y});
   const bool gx = node && x.requires_grad(), gy = node && y.requires_grad();
   Tensor kept_x = gy ? saved(x) : Tensor(), kept_y = gx ? saved(y) : Tensor();
-  Tensor out = empty(shape, x.dtype(), label);
-  use_matmul_workspace();
+  auto [out, computed] = result_of(AtenOperator::bmm, shape, x.dtype(), label);
+  if (computed) use_matmul_workspace();
   if (!node) return out;
   record({&out}, {edge(x), edge(y)},
          [gx, gy, kept_x, kept_y, xs = x.shape(), ys = y.shape(), type = x.dtype()](Recorder& r, Gradients&) {
@@ -155,7 +152,7 @@ Tensor Recorder::softmax(Tensor x, std::optional<DType> dtype) {
   const DType result_type = dtype.value_or(in.dtype());
   const bool inside = in.dtype() == DType::fp16 && result_type == DType::fp32;
   if (!inside) in = cast(std::move(in), result_type);
-  Tensor out = empty(in.shape(), result_type, "softmax");
+  Tensor out = result_of(AtenOperator::softmax, in.shape(), result_type, "softmax").tensor;
   if (!needs_node({&in})) return out;
   Tensor kept = detach(saved(out));
   record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype(), result_type](Recorder& r, Gradients&) {

@@ -100,11 +100,11 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
   return out;
 }
 
-Tensor Recorder::pointwise(Tensor x, const char* label, Keeps keeps) {
+Tensor Recorder::pointwise(Tensor x, const char* label, Keeps keeps, std::optional<AtenOperator> op) {
   const Tensor in = std::move(x);
   const bool node = needs_node({&in});
   Tensor kept = node && keeps == Keeps::input ? saved(in) : Tensor();
-  Tensor out = empty(in.shape(), in.dtype(), label);
+  Tensor out = op ? result_of(*op, in.shape(), in.dtype(), label).tensor : empty(in.shape(), in.dtype(), label);
   if (!node) return out;
   if (keeps == Keeps::output) kept = detach(saved(out));
   record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
@@ -115,8 +115,8 @@ Tensor Recorder::pointwise(Tensor x, const char* label, Keeps keeps) {
 
 Tensor Recorder::mul_scalar(Tensor x, const char* label) { return pointwise(std::move(x), label, Keeps::nothing); }
 Tensor Recorder::neg(Tensor x) { return pointwise(std::move(x), "negated", Keeps::nothing); }
-Tensor Recorder::silu(Tensor x) { return pointwise(std::move(x), "silu", Keeps::input); }
-Tensor Recorder::gelu(Tensor x) { return pointwise(std::move(x), "gelu", Keeps::input); }
+Tensor Recorder::silu(Tensor x) { return pointwise(std::move(x), "silu", Keeps::input, AtenOperator::silu); }
+Tensor Recorder::gelu(Tensor x) { return pointwise(std::move(x), "gelu", Keeps::input, AtenOperator::gelu); }
 Tensor Recorder::relu(Tensor x) { return pointwise(std::move(x), "relu", Keeps::output); }
 Tensor Recorder::tanh(Tensor x) { return pointwise(std::move(x), "tanh", Keeps::output); }
 Tensor Recorder::sigmoid(Tensor x) { return pointwise(std::move(x), "sigmoid", Keeps::output); }

@@ -107,7 +107,7 @@ Tensor Recorder::run_grouped_linear(Tensor x, Parameter& weight, const Tensor& o
   const bool to_input = node && in.requires_grad(), to_weight = node && weight.value.requires_grad();
   Tensor kept_offsets = node ? saved(offsets) : Tensor();
   Tensor kept_weight = to_input ? saved(weight.value) : Tensor(), kept_input = to_weight ? saved(in) : Tensor();
-  Tensor out = empty({in.rows(), outputs}, in.dtype(), weight.label);
+  Tensor out = result_of(AtenOperator::grouped_mm, {in.rows(), outputs}, in.dtype(), weight.label).tensor;
   if (!node) return out;
   record({&out}, {edge(in), edge(weight.value)},
          [kept_input, kept_weight, kept_offsets, to_input, to_weight, shape = in.shape(), all = weight.value.shape(),

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "program/aten_operators.h"
 #include "program/tensor.h"
 #include "trace/size.h"
 #include "trace/trace.h"
@@ -122,6 +123,19 @@ class Recorder {
   };
   Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
                     Tensor* second = nullptr);
+  // Results of these operators are kept from a checkpoint's first forward for its recomputation
+  // (torch.utils.checkpoint.create_selective_checkpoint_contexts).
+  void keep_results_of(AtenOperators operators) { kept_operators_ = operators; }
+  // Bytes of checkpoints' inputs that have gone to the host since the last call, in all layers.
+  [[nodiscard]] Size take_offloaded() { return std::exchange(offloaded_, Size()); }
+
+  // empty() for the result of an operator, or the result that was kept: then it is not computed again.
+  struct OperatorResult {
+    Tensor tensor;
+    bool computed = true;
+  };
+  OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label);
+  OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label, ItemId item);
 
   // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
   // hook sees. drop_graph() frees what is held.
@@ -222,7 +236,7 @@ class Recorder {
   Tensor fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter = false);
   // One input, one output of the same size; the backward makes one tensor of that size.
   enum class Keeps : std::uint8_t { nothing, input, output };
-  Tensor pointwise(Tensor x, const char* label, Keeps keeps);
+  Tensor pointwise(Tensor x, const char* label, Keeps keeps, std::optional<AtenOperator> op = {});
   Tensor power(Tensor x, const char* label);
   Tensor run_checkpoint_again(CheckpointCall& call, const Tensor& input);
   // The graph of a block's first forward, which saved nothing: its output, the first sequence number that belongs to it, and where
@@ -252,6 +266,9 @@ class Recorder {
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
   std::vector<Held> held_;
+  Size offloaded_;
+  AtenOperators kept_operators_;
+  std::vector<std::pair<AtenOperator, Tensor>>* kept_results_ = nullptr;  // of the checkpoint that runs
   std::function<void(Parameter&)> after_accumulate_;
   ParameterUse* parameter_use_ = nullptr;
   std::function<void(int, int)> before_layer_, after_layer_;

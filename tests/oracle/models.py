@@ -3,6 +3,9 @@
 A job is a row of data/measurements/oracle.jsonl: "config" is a Hugging Face config, "job" the plan in the words of membill's job file."""
 import torch
 
+import adapters
+import checkpoint
+
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 FOUR_BITS = ("nf4", "fp4")
 NOT_OF_THE_MODEL = ("torch_dtype", "dtype", "architectures", "auto_map", "quantization_config")
@@ -10,10 +13,13 @@ NOT_OF_THE_MODEL = ("torch_dtype", "dtype", "architectures", "auto_map", "quanti
 
 def checkpointing(job):
     """(on, reentrant)"""
+    value = checkpoint_plan(job)
+    return value.get("mode", "none") != "none", value.get("reentrant", False)
+
+
+def checkpoint_plan(job):
     value = job.get("checkpointing", "none")
-    if isinstance(value, dict):
-        return value.get("mode", "none") != "none", value.get("reentrant", False)
-    return value != "none", False
+    return value if isinstance(value, dict) else {"mode": value}
 
 
 def is_quantized(job):
@@ -120,30 +126,28 @@ def freeze(model, job):
 
 def add_adapters(model, job):
     import peft
-    on, reentrant = checkpointing(job)
+    on, _ = checkpointing(job)
     if is_quantized(job) and job.get("kbit_prepare", True):
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=on,
-                                                     gradient_checkpointing_kwargs={"use_reentrant": reentrant})
-    adapter = job.get("adapter", {})
-    config = peft.LoraConfig(r=adapter.get("rank", 8), target_modules=adapter.get("targets"), lora_dropout=adapter.get("dropout", 0.0),
-                             modules_to_save=adapter.get("modules_to_save"), bias="none", use_dora=job["method"] == "dora",
-                             task_type="CAUSAL_LM")
-    return peft.get_peft_model(model, config, autocast_adapter_dtype=adapter.get("dtype", "auto") == "auto")
+                                                     gradient_checkpointing_kwargs=checkpoint.arguments(checkpoint_plan(job)))
+    automatic = job.get("adapter", {}).get("dtype", "auto") == "auto"
+    return peft.get_peft_model(model, adapters.config(job), autocast_adapter_dtype=automatic)
 
 
 def prepare(model, job):
     """Checkpointing, adapters, frozen layers, in the order of training scripts."""
     model.train()
     method = job.get("method", "full")
-    on, reentrant = checkpointing(job)
+    on, _ = checkpointing(job)
     if on:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": reentrant})
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs=checkpoint.arguments(checkpoint_plan(job)))
         if method not in ("full", "freeze"):
             model.enable_input_require_grads()
     if method == "freeze":
         model = freeze(model, job)
     elif method != "full":
         model = add_adapters(model, job)
+    checkpoint.choose_layers(model, checkpoint_plan(job))
     return model.train()
 
 

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "catalog/plan_fields/words.h"
 #include "estimate/simulation.h"
 #include "io/embedded.h"
 #include "io/json_reader.h"
@@ -68,7 +69,7 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
     if (!problems.empty()) throw std::runtime_error(to_text(problems.list().front()));
     if (const Value* run = value.find("run"); run != nullptr && row.hardware.count > 1)
       row.hardware.rank = run->find("rank") != nullptr ? run->find("rank")->as_int() : 0;
-    row.method = row.plan.method == Method::dora ? "dora" : row.plan.method == Method::full ? "full" : "lora";
+    row.method = word_of(kMethodWords, row.plan.method);
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
     if (const Value* requested = value.find("requested")) row.requested = figures(*requested);
     row.allocated = figures(*value.find("bytes"));

@@ -78,7 +78,8 @@ std::vector<PlanFieldRow> checkpointing_fields() {
       bool_row<kCheckpointing, &CheckpointPlan::offload>(
           {"checkpointing.offload", "--checkpoint-offload", "the checkpoints live on the host"}),
       texts_row<kCheckpointing, &CheckpointPlan::selective>(
-          {"checkpointing.selective", "", "what selective recomputes: core_attn, mlp, ... or ops:aten.mm,..."}),
+          {"checkpointing.selective", "",
+           "what selective recomputes: core_attn, mlp, ...; or what it keeps: ops:aten.mm,..."}),
       make_row({"checkpointing.method", "--checkpoint-method", "Megatron's recompute_method"}, "uniform block",
                read_recompute_method,
                [](const Plan& plan) {

@@ -1,0 +1,50 @@
+"""PEFT's configurations of a job's adapters."""
+import peft
+
+
+def config(job):
+    method, plan = job["method"], job.get("adapter", {})
+    kinds = {"adalora": adalora, "vera": vera, "ia3": ia3, "prompt": prompt, "prefix": prefix, "ptuning": ptuning}
+    return kinds.get(method, lora)(plan, job)
+
+
+def low_rank(plan):
+    return {"target_modules": plan.get("targets"), "modules_to_save": plan.get("modules_to_save"), "task_type": "CAUSAL_LM"}
+
+
+def lora(plan, job):
+    return peft.LoraConfig(r=plan.get("rank", 8), lora_dropout=plan.get("dropout", 0.0), bias="none", use_dora=job["method"] == "dora",
+                           **low_rank(plan))
+
+
+def adalora(plan, _):
+    return peft.AdaLoraConfig(init_r=plan.get("init_rank", 12), target_r=plan.get("rank", 8), lora_dropout=plan.get("dropout", 0.0),
+                              total_step=1000, **low_rank(plan))
+
+
+def vera(plan, _):
+    return peft.VeraConfig(r=plan.get("rank", 8), vera_dropout=plan.get("dropout", 0.0), **low_rank(plan))
+
+
+def ia3(plan, _):
+    named = {"feedforward_modules": [name for name in plan["targets"] if name in FEED_FORWARD]} if plan.get("targets") else {}
+    return peft.IA3Config(**low_rank(plan), **named)
+
+
+FEED_FORWARD = ("down_proj", "fc2", "w2", "output_linear", "dense_4h_to_h")
+
+
+def tokens(plan):
+    return {"num_virtual_tokens": plan.get("virtual_tokens", 20), "task_type": "CAUSAL_LM"}
+
+
+def prompt(plan, _):
+    return peft.PromptTuningConfig(**tokens(plan))
+
+
+def prefix(plan, _):
+    return peft.PrefixTuningConfig(**tokens(plan))
+
+
+def ptuning(plan, _):
+    return peft.PromptEncoderConfig(**tokens(plan))
