@@ -73,6 +73,7 @@ struct AttentionShape {
   std::optional<double> logit_softcap;         // gemma2's tanh on scores
   bool sinks = false;                          // gpt_oss: a learned sink per head
   bool clips_qkv = false;                      // q, k and v are clamped (mpt, dbrx)
+  bool output_gate = false;                    // q_proj makes a gate of the output beside the queries (qwen3_next)
   bool tunes_temperature = false;              // llama4: queries of layers without positions are scaled by their place
   // Multi-head latent attention (deepseek): ranks of the compressed q and kv; q_lora_rank 0 = q is one matrix.
   bool latent = false;
@@ -80,6 +81,14 @@ struct AttentionShape {
   std::int64_t kv_lora_rank = 0;
   std::int64_t rope_head_dim = 0;
   double dropout = 0;  // attention dropout of the config
+};
+
+// A layer that attends through a running state instead of a softmax: Gated DeltaNet (qwen3_next). Its memory does not grow with the
+// square of the length, and what it keeps between steps of a generation does not grow with the length at all.
+struct LinearAttentionShape {
+  std::int64_t key_heads = 0, value_heads = 0;
+  std::int64_t key_head_dim = 0, value_head_dim = 0;
+  std::int64_t kernel = 0;  // tokens that its convolution sees
 };
 
 // Feed-forward part of one layer kind.
@@ -104,6 +113,7 @@ struct MoeShape {
 // One kind of layer: its shapes and its tensors. Layers of a kind are identical.
 struct LayerKind {
   AttentionShape attention;
+  std::optional<LinearAttentionShape> linear_attention;  // in place of `attention`, whose numbers are then of no use
   MlpShape mlp;
   std::optional<MoeShape> moe;
   bool parallel_residual = false;   // attention and MLP read the same hidden states and are added together

@@ -85,7 +85,8 @@ MlpShape read_plain_mlp(const ConfigReader& config, std::int64_t intermediate, b
 void separate_attention(TensorList& list, const AttentionShape& shape, std::int64_t hidden, std::string_view output) {
   const std::int64_t q = checked_mul(shape.heads, shape.head_dim);
   const std::int64_t kv = checked_mul(shape.kv_heads, shape.head_dim);
-  list.linear("self_attn.q_proj", hidden, q, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
+  const std::int64_t with_gate = shape.output_gate ? checked_mul(2, q) : q;
+  list.linear("self_attn.q_proj", hidden, with_gate, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
   list.linear("self_attn.k_proj", hidden, kv, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
   list.linear("self_attn.v_proj", hidden, kv, shape.qkv_bias, TensorRole::attention, SplitAxis::column);
   list.linear("self_attn." + std::string(output), q, hidden, shape.output_bias, TensorRole::attention, SplitAxis::row);
@@ -192,6 +193,17 @@ std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers
                                  : slides(static_cast<std::int64_t>(i));
   }
   return result;
+}
+
+std::vector<bool> sparse_layers(const ConfigReader& config, std::int64_t layers) {
+  const std::int64_t step = config.size_or("decoder_sparse_step", 1);
+  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
+  std::vector<bool> sparse(static_cast<std::size_t>(layers));
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
+    sparse[static_cast<std::size_t>(i)] = !named && (i + 1) % step == 0;
+  }
+  return sparse;
 }
 
 std::vector<bool> rotating_layers(const ConfigReader& config, std::int64_t layers) {

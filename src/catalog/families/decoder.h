@@ -84,6 +84,9 @@ void pre_norms(TensorList& list, std::int64_t hidden, bool bias = false);
 [[nodiscard]] std::vector<bool> sliding_layers(const ConfigReader& config, std::int64_t layers,
                                                const std::function<bool(std::int64_t)>& slides);
 
+// True for each layer whose MLP is a mixture of experts: every decoder_sparse_step-th that mlp_only_layers does not name.
+[[nodiscard]] std::vector<bool> sparse_layers(const ConfigReader& config, std::int64_t layers);
+
 // True for each layer that rotates q and k: from no_rope_layers (1 = rotates), else all but every no_rope_layer_interval-th.
 [[nodiscard]] std::vector<bool> rotating_layers(const ConfigReader& config, std::int64_t layers);
 // Layers from one full layer to the next: sliding_window_pattern, a number or one letter a layer; at least 1.

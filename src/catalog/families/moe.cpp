@@ -29,18 +29,6 @@ LayerKind router_first(std::int64_t hidden, const AttentionShape& attention, con
   });
 }
 
-// Qwen's sparse layers: every decoder_sparse_step-th that mlp_only_layers does not name.
-std::vector<bool> sparse_layers(const ConfigReader& config, std::int64_t layers) {
-  const std::int64_t step = config.size_or("decoder_sparse_step", 1);
-  const std::vector<std::int64_t> dense = config.counts("mlp_only_layers");
-  std::vector<bool> sparse(static_cast<std::size_t>(layers));
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const bool named = std::find(dense.begin(), dense.end(), i) != dense.end();
-    sparse[static_cast<std::size_t>(i)] = !named && (i + 1) % step == 0;
-  }
-  return sparse;
-}
-
 }  // namespace
 
 ModelSpec describe_mixtral(const Value& values, Problems& problems) {
