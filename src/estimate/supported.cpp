@@ -74,7 +74,6 @@ std::string unbilled_deepspeed(const Plan& plan) {
   if (s.zero == 3 && weight_format(plan.weights).quantized) return "ZeRO-3 over quantised weights";
   if (s.zero < 2 && is_given(plan, "grad_accum_dtype", "fp32")) return "grad_accum_dtype fp32 below stage 2";
   if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
-  if (engine_count(plan, "zero_hpz_partition_size") > 1) return "a secondary partition (hpZ)";
   if (engine_count(plan, "mics_shard_size") > 0) return "MiCS";
   return {};
 }

@@ -253,6 +253,13 @@ TEST_CASE("an engine must be able to shard as asked", "[validate]") {
         }) ==
         "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n"
         "engine: megatron is not billed yet (torch, ddp, deepspeed, fsdp, fsdp2)\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::deepspeed;
+          c.plan.precision = Precision::master_bf16;
+          c.plan.sharding.zero = 3;
+          c.plan.sharding.engine_keys["zero_hpz_partition_size"] = "3";
+          c.hardware.count = 4;
+        }) == "sharding.zero_hpz_partition_size: 3 does not divide the 4 cards\n");
 }
 
 TEST_CASE("degrees must divide", "[validate]") {

@@ -34,6 +34,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
       : r_(recorder),
         plan_(plan),
         ranks_(hardware.count),
+        second_group_(limit(plan, "zero_hpz_partition_size", 1, 1)),
         persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * hidden)),
         bucket_elements_(reduce_bucket_elements(plan, hidden)),
         optimizer_on_host_(plan.sharding.offload != "none"),
@@ -112,7 +113,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   [[nodiscard]] std::size_t sub_steps() const override { return sub_groups_.size(); }
 
   void before_step() override {
-    for (auto& [parameter, p] : partitioned_) p.whole.drop();
+    for (auto& [parameter, p] : partitioned_) coordinator_.partition(p);
     vectors_.clear();
   }
 
@@ -128,7 +129,9 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   }
   void after_sub_step(std::size_t index) override { sub_groups_[index]->gradient.drop(); }
 
+  // New values: a secondary copy is made anew as the next forward and backward partition.
   void after_step() override {
+    for (auto& [parameter, p] : partitioned_) p.second.drop();
     gather_vectors();
     for (auto& [parameter, p] : partitioned_)
       if (p.persists && !is_vector(*parameter)) p.whole = flat(p.elements, p.type, "persistent parameter", p.item);
@@ -187,9 +190,12 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     p.item = gathered_item();
     p.persists = p.elements <= persistence_;
     p.on_host = parameters_on_host_;
+    if (second_group_ > 1) p.second_part = p.elements / second_group_;
     if (!parameter.trainable && !parameters_on_host_)
       kept_.push_back(flat(p.part, p.type, "partition", parameter.item));
-    return partitioned_.emplace(&parameter, std::move(p)).first->second;
+    Partitioned& made = partitioned_.emplace(&parameter, std::move(p)).first->second;
+    coordinator_.partition(made);
+    return made;
   }
 
   [[nodiscard]] ItemId gathered_item() { return r_.writer().item("gathered.parameters"); }
@@ -304,7 +310,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   Recorder& r_;
   const TrainingPlan& plan_;
-  std::int64_t ranks_, persistence_, bucket_elements_;
+  std::int64_t ranks_, second_group_, persistence_, bucket_elements_;
   bool optimizer_on_host_, parameters_on_host_, contiguous_;
   DType gradient_type_;
   Zero3Coordinator coordinator_;

@@ -93,9 +93,16 @@ void Zero3Coordinator::release(const Group& module) {
   for (Partitioned* p : module) {
     const bool kept = complete_ && (p->persists || last_fetched_for(*p) > step_ || is_used_soon(*p));
     if (kept || !p->whole.defined() || in_flight_.count(p) > 0) continue;
-    p->whole.drop();
+    partition(*p);
     available_ -= p->elements;
   }
+}
+
+void Zero3Coordinator::partition(Partitioned& parameter) {
+  if (parameter.second_part > 0 && !parameter.second.defined())
+    parameter.second =
+        r_.empty({Size(parameter.second_part), Size(1)}, parameter.type, "part of the secondary copy", parameter.item);
+  parameter.whole.drop();
 }
 
 void Zero3Coordinator::end_pass() {

@@ -22,10 +22,11 @@ struct Partitioned {
   DType type = DType::bf16;
   ItemId item = 0;
   TensorRole role = TensorRole::other;
-  bool opens_mlp = false;  // of the first linear of its MLP: an activation follows
-  bool persists = false;   // stays whole once it is
-  bool on_host = false;    // its partition waits in host memory
-  Tensor whole;
+  bool opens_mlp = false;        // of the first linear of its MLP: an activation follows
+  bool persists = false;         // stays whole once it is
+  bool on_host = false;          // its partition waits in host memory
+  std::int64_t second_part = 0;  // elements of the rank's part of a secondary partition (hpZ); 0: there is none
+  Tensor whole, second;
 };
 
 // Limits in elements, as the plan's keys name them.
@@ -48,6 +49,8 @@ class Zero3Coordinator {
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
+  // The tensor is partitioned again; with hpZ its part of a node's secondary copy stays until the step.
+  void partition(Partitioned& parameter);
   // Forward and backward of a micro-batch are over.
   void end_pass();
 
