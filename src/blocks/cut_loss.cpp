@@ -34,7 +34,8 @@ Tensor cut_loss(Forward& f, Parameter& head, const Tensor& hidden) {
              if (to_states) result[0] = std::move(of_states);
              if (!to_head) return result;
              Tensor of_head = rec.empty(weight, kept.dtype(), "gradient of the head", gradients);
-             result[1] = kept.dtype() == type ? std::move(of_head) : rec.empty(weight, type, "gradient of the head", gradients);
+             result[1] =
+                 kept.dtype() == type ? std::move(of_head) : rec.empty(weight, type, "gradient of the head", gradients);
              return result;
            });
   return f.plan.loop == Loop::trainer ? r.mul_scalar(std::move(loss), "loss") : loss;

@@ -101,6 +101,14 @@ class ForwardHooks {
   // The last layer's output on its way to the final norm; the logits.
   virtual Tensor before_head(Tensor hidden) { return hidden; }
   virtual Tensor after_head(Tensor logits) { return logits; }
+  // Around one call of the head by a model that calls it chunk by chunk; `first` and `last` of them.
+  virtual Tensor before_output(Tensor chunk) { return chunk; }
+  virtual Tensor after_output(Tensor logits, bool first, bool last) {
+    static_cast<void>(first), static_cast<void>(last);
+    return logits;
+  }
+  // The model has returned its logits: its loss is computed outside of it.
+  virtual void after_logits() {}
   virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 

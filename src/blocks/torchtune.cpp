@@ -94,6 +94,11 @@ Tensor TorchtuneArchitecture::finish(Forward& f, const Modules& outer, Tensor hi
   return tune_norm(f, outer.at("model.norm"), hidden);
 }
 
+Tensor TorchtuneArchitecture::output(Forward& f, const Modules& outer, Tensor rows, bool first, bool last) const {
+  if (f.hooks == nullptr) return head(f, outer, std::move(rows));
+  return f.hooks->after_output(head(f, outer, f.hooks->before_output(std::move(rows))), first, last);
+}
+
 Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                    Tensor*) const {
   Recorder& r = f.r;
@@ -104,10 +109,11 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
   const std::int64_t count = chunk_count(f);
   if (count == 0) {
     const Tensor wide = [&] {
-      const Tensor logits = head(f, outer, std::move(hidden));
+      const Tensor logits = output(f, outer, std::move(hidden), true, true);
       r.set_items(f.items.loss_upcast);
       return r.cast(logits, DType::fp32);
     }();
+    if (f.hooks != nullptr) f.hooks->after_logits();
     return cross_entropy(wide);
   }
   std::vector<Tensor> logits;
@@ -115,11 +121,12 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
     std::vector<Tensor> chunks = chunks_of(f, hidden, count, "gradient of the final states");
     hidden.drop();
     r.set_items(f.items.loss_logits);
-    for (const Tensor& chunk : chunks)
-      logits.push_back(
-          head(f, outer,
-               f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk")));
+    for (const Tensor& chunk : chunks) {
+      Tensor rows = f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk");
+      logits.push_back(output(f, outer, std::move(rows), logits.empty(), logits.size() + 1 == chunks.size()));
+    }
   }
+  if (f.hooks != nullptr) f.hooks->after_logits();
   Tensor total;
   for (const Tensor& chunk : logits) {
     r.set_items(f.items.loss_upcast);

@@ -22,6 +22,7 @@ class TorchtuneArchitecture final : public Architecture {
 
  private:
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  [[nodiscard]] Tensor output(Forward& f, const Modules& outer, Tensor rows, bool first, bool last) const;
   [[nodiscard]] Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) const;
 
   TuneRotary rotary_;

@@ -104,7 +104,7 @@ std::string unbilled_sharding(const Plan& plan) {
 std::string unbilled_torchtune(const Plan& plan) {
   if (plan.implementation != Implementation::torchtune) return {};
   if (weight_format(plan.weights).quantized) return "torchtune with " + std::string(weight_format(plan.weights).name);
-  return unless(plan.engine == Engine::torch,
+  return unless(is_one_of(plan.engine, {Engine::torch, Engine::fsdp2}),
                 "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
 
@@ -177,7 +177,7 @@ constexpr std::array kLimits{
           "amp-bf16, amp-fp16, master-bf16, master-fp16"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
-    Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights on one card"},
+    Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights with engine torch or fsdp2"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},

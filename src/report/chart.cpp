@@ -73,8 +73,8 @@ class Chart {
   static std::string bar(std::int64_t part, std::int64_t whole, std::size_t columns) {
     if (part <= 0 || whole <= 0) return {};
     const double share = static_cast<double>(part) / static_cast<double>(whole);
-    const auto eighths = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(std::llround(share * static_cast<double>(columns * 8)), 1, static_cast<std::int64_t>(columns * 8)));
+    const auto eighths = static_cast<std::size_t>(std::clamp<std::int64_t>(
+        std::llround(share * static_cast<double>(columns * 8)), 1, static_cast<std::int64_t>(columns * 8)));
     return repeated(kFull, eighths / 8) + std::string(kEighths[eighths % 8]);
   }
 
@@ -94,7 +94,8 @@ class Chart {
            right_aligned(item->bytes ? share_text(share, total) : "", kShare) + "  " + bar(share, longest, columns));
     }
     const std::string sum = (report_.at_least ? "at least " : "") + size_text(report_.totals.requested.likely);
-    line(bold(left_aligned("TOTAL", label + kSize - text_width(sum)) + sum + right_aligned(share_text(total, total), kShare)));
+    line(bold(left_aligned("TOTAL", label + kSize - text_width(sum)) + sum +
+              right_aligned(share_text(total, total), kShare)));
     line("");
   }
 
@@ -181,7 +182,8 @@ class Chart {
     std::string text;
     std::size_t point = 0;
     for (const Timeline::Span& span : view.spans) {
-      const auto from = static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
+      const auto from =
+          static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
       point += static_cast<std::size_t>(span.points);
       const auto to = static_cast<std::size_t>(std::lower_bound(points.begin(), points.end(), point) - points.begin());
       const std::string name = clean_text(span.moment);

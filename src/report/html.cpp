@@ -14,7 +14,8 @@
 namespace membill::report {
 namespace {
 
-constexpr std::string_view kStyle = R"(body{margin:0 auto;padding:24px 20px 40px;max-width:1000px;background:var(--page);
+constexpr std::string_view kStyle =
+    R"(body{margin:0 auto;padding:24px 20px 40px;max-width:1000px;background:var(--page);
 color:var(--ink);font-size:15px;line-height:1.45}
 h1{font-size:22px;margin:0 0 4px}
 h2{font-size:17px;margin:32px 0 8px}

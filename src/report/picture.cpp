@@ -16,9 +16,9 @@ namespace {
 // All lengths are in pixels of a picture 960 wide.
 constexpr double kWidth = 960, kLeft = 84, kRight = 20, kPlotHeight = 320, kLine = 18;
 constexpr double kPlotWidth = kWidth - kLeft - kRight;
-constexpr double kLetter = 7;        // of the moments' names, at most
-constexpr double kHeadroom = 1.08;   // of the axis over the highest line: its label stands there
-constexpr double kMostAxis = 4;      // a capacity beyond that many times the highest tensor is told, not drawn to scale
+constexpr double kLetter = 7;       // of the moments' names, at most
+constexpr double kHeadroom = 1.08;  // of the axis over the highest line: its label stands there
+constexpr double kMostAxis = 4;     // a capacity beyond that many times the highest tensor is told, not drawn to scale
 constexpr std::size_t kMostTicks = 8;
 constexpr std::size_t kLegendColumns = 3, kLegendLabel = 32;
 constexpr std::size_t kTitleColumns = 125, kHeadingColumns = 95;
@@ -36,8 +36,7 @@ std::string tick_text(std::int64_t bytes) {
 
 class Picture {
  public:
-  Picture(const Report& report, const TimelineView& view, bool titled)
-      : report_(report), view_(view), titled_(titled) {
+  Picture(const Report& report, const TimelineView& view, bool titled) : report_(report), view_(view), titled_(titled) {
     if (titled) place_title();
     top_ = (titled ? static_cast<double>(title_.size()) * kLine + 8 : 0) + 24;
     measure_axis();
@@ -166,8 +165,7 @@ class Picture {
         text((from + to) / 2, top_ + kPlotHeight + kLine, "mb-text mb-middle", span.moment);
     }
     stroke(kLeft, top_ + kPlotHeight, kWidth - kRight, top_ + kPlotHeight, "mb-axis");
-    text(kLeft, top_ + kPlotHeight + 2 * kLine, "mb-note",
-         time_note(report_) + ". Sizes below: at the peak");
+    text(kLeft, top_ + kPlotHeight + 2 * kLine, "mb-note", time_note(report_) + ". Sizes below: at the peak");
   }
 
   void lines() {

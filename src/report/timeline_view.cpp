@@ -10,7 +10,7 @@ namespace membill::report {
 namespace {
 
 // Categories by how long their tensors live.
-constexpr std::array<std::string_view, 9> kFromTheBottom{"weights",  "optimizer",   "gradients", "buffers",  "gathered",
+constexpr std::array<std::string_view, 9> kFromTheBottom{"weights",   "optimizer",   "gradients", "buffers", "gathered",
                                                          "workspace", "activations", "loss",      "step"};
 
 std::size_t height_of(const LineItem& item) {
@@ -19,9 +19,8 @@ std::size_t height_of(const LineItem& item) {
 }
 
 const LineItem* find_item(const Report& report, std::string_view id) {
-  const auto found = std::find_if(report.items.begin(), report.items.end(), [&](const LineItem& item) {
-    return item.id == id && item.where == Place::device;
-  });
+  const auto found = std::find_if(report.items.begin(), report.items.end(),
+                                  [&](const LineItem& item) { return item.id == id && item.where == Place::device; });
   return found == report.items.end() ? nullptr : &*found;
 }
 
@@ -38,8 +37,7 @@ void stack_items(const Report& report, std::size_t most, TimelineView& view) {
   std::vector<const Timeline::Line*> lines;
   for (const Timeline::Line& line : report.timeline.lines)
     if (highest(line) > 0) lines.push_back(&line);
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto* a, const auto* b) { return highest(*a) > highest(*b); });
+  std::stable_sort(lines.begin(), lines.end(), [](const auto* a, const auto* b) { return highest(*a) > highest(*b); });
   Band rest{"", "all others", {}};
   for (std::size_t i = most; i < lines.size(); ++i) add(rest.live, lines[i]->live);
   lines.resize(std::min(lines.size(), most));

@@ -19,7 +19,8 @@ struct Band {
 
 struct TimelineView {
   std::vector<Timeline::Span> spans;
-  std::vector<Band> bands;         // from the bottom: weights, optimizer, gradients, activations, loss, temporaries, all others
+  std::vector<Band>
+      bands;  // from the bottom: weights, optimizer, gradients, activations, loss, temporaries, all others
   std::vector<std::int64_t> sums;  // at each point
   std::size_t peak = 0;            // the point that is highest
 };

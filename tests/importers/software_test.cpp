@@ -18,9 +18,9 @@ std::map<std::string, std::string> releases(const std::string& name, const std::
   const fs::path folder = fs::temp_directory_path() / ("membill-pins-" + std::to_string(std::rand()));
   fs::create_directories(folder / "configs");
   std::ofstream(folder / name) << text;
-  std::ofstream(folder / "configs" / "sft.yaml")
-      << "model_name_or_path: gpt2\nper_device_train_batch_size: 1\noutput_dir: out\nlearning_rate: 1e-5\nuse_peft: true\n"
-         "dataset_text_field: text\n";
+  std::ofstream(folder / "configs" / "sft.yaml") << "model_name_or_path: gpt2\nper_device_train_batch_size: "
+                                                    "1\noutput_dir: out\nlearning_rate: 1e-5\nuse_peft: true\n"
+                                                    "dataset_text_field: text\n";
   Problems problems;
   const io::JobFile job = io::import_job((folder / "configs" / "sft.yaml").string(), {}, problems);
   fs::remove_all(folder);
@@ -44,10 +44,12 @@ TEST_CASE("a requirements file says the releases that it pins") {
 }
 
 TEST_CASE("lock files say every release") {
-  CHECK(releases("uv.lock", "[[package]]\nname = \"trl\"\nversion = \"0.19.1\"\n\n[[package]]\nname = \"trlx\"\n"
-                            "version = \"9\"\n[[package]]\nname = \"torch\"\nversion = \"2.7.1+cu126\"\n") ==
+  CHECK(releases("uv.lock",
+                 "[[package]]\nname = \"trl\"\nversion = \"0.19.1\"\n\n[[package]]\nname = \"trlx\"\n"
+                 "version = \"9\"\n[[package]]\nname = \"torch\"\nversion = \"2.7.1+cu126\"\n") ==
         Releases{{"trl", "0.19.1"}, {"torch", "2.7.1+cu126"}});
-  CHECK(releases("Pipfile.lock", "{\"default\": {\n  \"trl\": {\n    \"hashes\": [],\n    \"version\": \"==0.15.2\"\n  }}}\n") ==
+  CHECK(releases("Pipfile.lock",
+                 "{\"default\": {\n  \"trl\": {\n    \"hashes\": [],\n    \"version\": \"==0.15.2\"\n  }}}\n") ==
         Releases{{"trl", "0.15.2"}});
   CHECK(releases("environment.yml", "dependencies:\n  - python=3.11\n  - pytorch=2.4\n  - pip:\n    - trl==0.12.0\n") ==
         Releases{{"trl", "0.12.0"}});

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/small_llama.h"

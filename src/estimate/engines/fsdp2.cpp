@@ -21,6 +21,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
         plan_(plan),
         shards_(shard_plan(plan, hardware)),
         tied_(tied),
+        by_chunk_(plan.implementation == Implementation::torchtune),
         flat_item_(recorder.writer().item("gathered.flat")),
         gathered_item_(recorder.writer().item("gathered.parameters")),
         reduce_item_(recorder.writer().item("buffers.reduce_scatter")),
@@ -44,7 +45,8 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     }
     if (!tail_.tensors.empty()) add_to_order(tail_);
     root_.position = order_.size();
-    root_.reshards = tail_.reshards = false;
+    // training/_distributed.py shard_model: torchtune says it of every unit, the root too; elsewhere fully_shard's own choice stands
+    root_.reshards = tail_.reshards = by_chunk_ && plan_.sharding.fsdp != "shard_grad_op";
     replace_trained(job);
   }
 
@@ -72,7 +74,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     if (Fsdp2Unit* now = find(unit, layer)) leave(*now);
   }
   Tensor before_head(Tensor hidden) override {
-    if (tail_.tensors.empty()) return hidden;
+    if (tail_.tensors.empty() || by_chunk_) return hidden;
     enter(tail_);
     if (tied_) return hidden;  // entered with token ids, which need no gradient: reduced when the backward is over
     return r_.with_backward_hook(hidden, [this] { after_unit_backward(tail_); });
@@ -81,15 +83,35 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     if (tail_.tensors.empty()) return logits;
     return r_.with_backward_hook(logits, [this] { before_unit_backward(tail_); });
   }
+  Tensor before_output(Tensor chunk) override {
+    if (tail_.tensors.empty()) return chunk;
+    enter(tail_);
+    return r_.with_backward_hook(chunk, [this] { after_unit_backward(tail_); });
+  }
+  Tensor after_output(Tensor logits, bool first, bool last) override {
+    if (!tail_.tensors.empty()) {
+      leave(tail_);
+      logits = r_.with_backward_hook(logits, [this, first] { before_unit_backward(tail_, first); });
+    }
+    if (!last || !root_.reshards || root_.tensors.empty()) return logits;
+    return r_.with_backward_hook(logits, [this] { before_unit_backward(root_, tail_.tensors.empty()); });
+  }
+  void after_logits() override {
+    leave(root_);
+    kept_flat_.drop();
+  }
   void after_model() override { kept_flat_.drop(); }
 
-  // The root's pre-backward prefetches the unit before it.
+  // The root's pre-backward prefetches the unit before it; where the root was resharded, this waits for the logits' gradients.
   void before_backward() override {
-    if (!root_.tensors.empty()) prefetch(root_.position);
+    if (!root_.tensors.empty() && !root_.reshards) prefetch(root_.position);
   }
 
   void after_backward() override {
-    for (Fsdp2Unit* unit : {&tail_, &embedding_, &root_}) after_unit_backward(*unit);
+    for (Fsdp2Unit* unit : {&tail_, &embedding_, &root_}) {
+      unit->flat.drop();  // gathered ahead for a unit without gradients
+      after_unit_backward(*unit);
+    }
     reduce_input_.drop();
     reduced_outputs_.clear();
   }
@@ -111,7 +133,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     const bool apart = wrap == "block+embedding" || (plan_.loop == Loop::trainer && wrap != "none");
     tied_ = tied_ && apart;
     for (const auto& module : outer.all()) {
-      const bool of_tail = module->role == TensorRole::head || module->role == TensorRole::norm ||
+      const bool of_tail = module->role == TensorRole::head || (module->role == TensorRole::norm && !by_chunk_) ||
                            (tied_ && module->role == TensorRole::embedding);
       const bool of_embedding = module->role == TensorRole::embedding;
       builder.add(apart && of_tail ? tail_ : apart && of_embedding ? embedding_ : root_, *module);
@@ -202,11 +224,11 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     if (position > 0) gather(*order_[position - 1]);
   }
 
-  void before_unit_backward(Fsdp2Unit& unit) {
+  void before_unit_backward(Fsdp2Unit& unit, bool prefetches = true) {
     gather(unit);
     copy_out(unit);
     unit.flat.drop();
-    prefetch(unit.position);
+    if (prefetches) prefetch(unit.position);
   }
 
   void before_layer_backward(int unit, int layer) {
@@ -261,6 +283,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   ShardPlan shards_;
   bool tied_;
   bool reduces_ = true;
+  bool by_chunk_;  // the model calls its head chunk by chunk, and its loss is computed outside of it
   ItemId flat_item_, gathered_item_, reduce_item_, gradient_item_;
   Fsdp2Unit root_, embedding_, tail_;
   std::map<Key, Fsdp2Unit> layers_;

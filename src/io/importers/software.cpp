@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 9> kFiles{
-    "requirements.txt", "uv.lock", "poetry.lock", "pdm.lock",        "pylock.toml",
-    "Pipfile.lock",     "pyproject.toml", "environment.yml", "environment.yaml"};
+constexpr std::array<std::string_view, 9> kFiles{"requirements.txt", "uv.lock",         "poetry.lock",
+                                                 "pdm.lock",         "pylock.toml",     "Pipfile.lock",
+                                                 "pyproject.toml",   "environment.yml", "environment.yaml"};
 constexpr std::array<std::string_view, 8> kPrograms{"torch",     "transformers", "peft",         "trl",
                                                     "deepspeed", "accelerate",   "bitsandbytes", "liger-kernel"};
 constexpr int kFoldersUp = 3;
@@ -122,8 +122,8 @@ bool take_pins(const fs::path& folder, Draft& draft) {
     for (const auto& [program, version] : pins_of(path)) {
       if (draft.plan.find("software." + program) != nullptr) continue;
       draft.set("software." + program, Value::of(version));
-      draft.records.push_back(
-          {std::string(name), program, KeyState::read, version, "release of what runs the job; --set software." + program});
+      draft.records.push_back({std::string(name), program, KeyState::read, version,
+                               "release of what runs the job; --set software." + program});
       taken += (taken.empty() ? "" : ", ") + program + " " + version + " (" + std::string(name) + ")";
     }
   }
@@ -144,7 +144,8 @@ void take_release(const std::string& program, const std::string& version, Draft&
   const std::string key = "software." + program;
   if (draft.plan.find(key) != nullptr) return;
   draft.set(key, Value::of(version));
-  draft.assume(program + " " + version + " taken; " + (program == "trl" ? "--trl" : "--set " + key + "=...") + " says another");
+  draft.assume(program + " " + version + " taken; " + (program == "trl" ? "--trl" : "--set " + key + "=...") +
+               " says another");
 }
 
 }  // namespace membill::io
