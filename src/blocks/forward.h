@@ -47,6 +47,8 @@ struct QuantizedWeight {
   DType compute = DType::bf16;  // type of the dequantised matrix
   bool double_quant = false;
   std::vector<Tensor> parts;  // codes, scales, tables
+  std::size_t codes_at = 0;   // which of them holds the codes
+  [[nodiscard]] Tensor& codes() { return parts[codes_at]; }
 };
 
 // One module of the model with its parameters.

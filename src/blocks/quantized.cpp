@@ -130,7 +130,9 @@ std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantiz
   auto weight = std::make_unique<QuantizedWeight>();
   const WeightFormat format = quantizer.format;
   weight->format = format;
+  const ItemId codes = r.writer().item("weights.base");
   const auto add = [&](const Size& count, DType type, const char* label, ItemId item) {
+    if (item == codes) weight->codes_at = weight->parts.size();
     weight->parts.push_back(r.empty(flat(count), type, label, item));
   };
   if (format == WeightFormat::int8) store_8bit(r, shape, add);
@@ -150,14 +152,26 @@ Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape
   return r.empty(shape, weight.compute, "dequantised matrix");
 }
 
+namespace {
+
 // nn/modules.py Linear4bit.forward: input in the compute type, result in the input's. The call's arguments live until it returns.
-Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
+Tensor run_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   if (module.quantized->format == WeightFormat::int8) return linear_8bit(f, module, std::move(x));
   const DType type = x.dtype();
   const Tensor in = r.cast(x, module.quantized->compute);
   settle_bias(f, module);
   return r.cast(matmul_4bit(f, module, in), type);
+}
+
+}  // namespace
+
+Tensor quantized_linear(Forward& f, Module& module, Tensor x) {
+  ParameterUse* engine = f.r.parameter_use();
+  if (engine == nullptr) return run_quantized(f, module, std::move(x));
+  Parameter* bias = module.bias.get();
+  x = engine->before(std::move(x), module.weight, bias);
+  return engine->after(run_quantized(f, module, std::move(x)), module.weight, bias);
 }
 
 }  // namespace membill

@@ -220,7 +220,7 @@ class Builder {
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
     module.quantized = store_quantized(r_, quantizer_, shape);
-    Tensor& codes = module.quantized->parts.front();
+    Tensor& codes = module.quantized->codes();
     if (shards_codes(plan_))
       codes = r_.placeholder(codes.shape(), codes.dtype());  // the engine's shard takes its place
     auto body = std::make_shared<TensorBody>();

@@ -71,7 +71,8 @@ std::int64_t engine_count(const Plan& plan, const char* key) {
 
 std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
-  if (s.zero == 3 && weight_format(plan.weights).quantized) return "ZeRO-3 over quantised weights";
+  if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
+    return "ZeRO-3 over " + std::string(weight_format(plan.weights).name);
   if (s.zero < 2 && is_given(plan, "grad_accum_dtype", "fp32")) return "grad_accum_dtype fp32 below stage 2";
   if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
   if (engine_count(plan, "mics_shard_size") > 0) return "MiCS";

@@ -110,6 +110,7 @@ class Recorder {
     after_layer_ = std::move(after);
   }
   void set_parameter_use(ParameterUse* use) { parameter_use_ = use; }
+  [[nodiscard]] ParameterUse* parameter_use() const { return parameter_use_; }
   // A node that runs `work` when the gradient of `x` has come; the gradient passes through.
   Tensor with_backward_hook(const Tensor& x, std::function<void()> work);
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).

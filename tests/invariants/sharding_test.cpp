@@ -90,6 +90,23 @@ TEST_CASE("sharding: more ranks never cost a rank more states") {
   }
 }
 
+TEST_CASE("sharding: packed codes are cut whether the scales are quantised or not") {
+  for (const Case& of : cases()) {
+    if (of.engine != Engine::fsdp && of.engine != Engine::fsdp2) continue;
+    for (const bool double_quant : {true, false}) {
+      TrainingPlan plan = plan_of(of, false);
+      plan.method = Method::lora;
+      plan.adapter.targets = {"all-linear"};
+      plan.weights = WeightFormat::nf4;
+      plan.double_quant = double_quant;
+      plan.sharding.engine_keys["quant_storage"] = "bf16";
+      const std::int64_t of_two = bytes_of(plan, 2)["weights.base"], of_eight = bytes_of(plan, 8)["weights.base"];
+      INFO(of.name << (double_quant ? ", twice" : ", once"));
+      CHECK(of_two == of_eight * 4);
+    }
+  }
+}
+
 TEST_CASE("sharding: a ZeRO stage never has more states than the stage before") {
   for (const std::int64_t ranks : {2, 4, 8, 64}) {
     std::int64_t before = states(bytes_of(plan_of({"", Engine::deepspeed, 0, "none"}, false), ranks));

@@ -27,7 +27,7 @@ void Fsdp2Builder::add_codes(Fsdp2Unit& unit, Module& module) {
   const std::string storage = engine_word(plan_, "quant_storage", "uint8");
   if (storage == "uint8") return;
   const DType type = storage == "bf16" ? DType::bf16 : storage == "fp16" ? DType::fp16 : DType::fp32;
-  Tensor& packed = module.quantized->parts.front();
+  Tensor& packed = module.quantized->codes();
   auto codes = std::make_unique<Parameter>();
   codes->leading = r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type)));
   codes->value = r_.placeholder({codes->leading, Size(1)}, type);

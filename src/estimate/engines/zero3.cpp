@@ -162,7 +162,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   void add_modules(const Modules& modules) {
     for (const auto& module : modules.all()) {
-      if (module->weight.value.defined()) add_weight(*module);
+      if (module->quantized != nullptr)
+        add_codes(*module);
+      else if (module->weight.value.defined())
+        add_weight(*module);
       if (module->bias != nullptr) add(*module->bias);
       if (module->adapter != nullptr) {
         add(module->adapter->down);
@@ -174,25 +177,44 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     }
   }
 
-  void add_weight(Module& module) {
-    Partitioned& weight = add(module.weight);
+  void add_weight(Module& module) { describe(add(module.weight), module); }
+
+  // Packed codes are partitioned like any tensor, in the type that they are stored in.
+  void add_codes(Module& module) {
+    const std::string storage = engine_word(plan_, "quant_storage", "uint8");
+    const DType type = storage == "bf16"   ? DType::bf16
+                       : storage == "fp16" ? DType::fp16
+                       : storage == "fp32" ? DType::fp32
+                                           : DType::uint8;
+    Tensor& codes = module.quantized->codes();
+    const std::int64_t bytes = r_.symbols().evaluate(codes.shape().elements());
+    codes.drop();
+    describe(add(module.weight, ceil_div(bytes, bytes_per_element(type)), type, r_.writer().item("weights.base")),
+             module);
+  }
+
+  void describe(Partitioned& weight, const Module& module) {
     weight.role = module.role;
     weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
     has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
   }
 
   Partitioned& add(Parameter& parameter) {
+    return add(parameter, r_.symbols().evaluate(parameter.value.shape().elements()), parameter.value.dtype(),
+               parameter.item);
+  }
+
+  Partitioned& add(Parameter& parameter, std::int64_t elements, DType type, ItemId item) {
     Partitioned p;
     p.number = static_cast<std::int64_t>(partitioned_.size());
-    p.elements = r_.symbols().evaluate(parameter.value.shape().elements());
+    p.elements = elements;
     p.part = ceil_div(p.elements, ranks_);
-    p.type = parameter.value.dtype();
+    p.type = type;
     p.item = gathered_item();
     p.persists = p.elements <= persistence_;
     p.on_host = parameters_on_host_;
     if (second_group_ > 1) p.second_part = p.elements / second_group_;
-    if (!parameter.trainable && !parameters_on_host_)
-      kept_.push_back(flat(p.part, p.type, "partition", parameter.item));
+    if (!parameter.trainable && !parameters_on_host_) kept_.push_back(flat(p.part, p.type, "partition", item));
     Partitioned& made = partitioned_.emplace(&parameter, std::move(p)).first->second;
     coordinator_.partition(made);
     return made;
