@@ -46,6 +46,7 @@ struct QuantizedWeight {
   WeightFormat format = WeightFormat::nf4;
   DType compute = DType::bf16;  // type of the dequantised matrix
   bool double_quant = false;
+  bool torchao = false;
   std::vector<Tensor> parts;  // codes, scales, tables
   std::size_t codes_at = 0;   // which of them holds the codes
   [[nodiscard]] Tensor& codes() { return parts[codes_at]; }
@@ -142,9 +143,10 @@ struct Forward {
   bool adapters = true;                   // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient
   double embedding_dropout = 0;
-  std::vector<Tensor> locals{};         // local variables of the model's forward, which live until it returns
-  std::int64_t multiprocessors = 108;   // of the card: kernels that make partial results make one each
-  Tensor position_ids{}, batch_mask{};  // where the batch brings them
+  std::vector<Tensor> locals{};                   // local variables of the model's forward, which live until it returns
+  std::int64_t multiprocessors = 108;             // of the card: kernels that make partial results make one each
+  std::vector<Tensor>* loop_variables = nullptr;  // what the loop holds of the model's outputs until the next forward
+  Tensor position_ids{}, batch_mask{};            // where the batch brings them
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

@@ -1,8 +1,7 @@
 #include "blocks/quantized.h"
 
-#include <functional>
-
 #include "blocks/linear_8bit.h"
+#include "blocks/torchtune_nf4.h"
 
 namespace membill {
 namespace {
@@ -64,8 +63,6 @@ void settle_bias(Forward& f, Module& module) {
 constexpr std::int64_t kGroup = 128;
 // Sides of a block with one fp8 scale.
 constexpr std::int64_t kSquare = 128;
-
-using AddPart = std::function<void(const Size& count, DType type, const char* label, ItemId item)>;
 
 void store_grouped(Recorder& r, bool group_index, const Shape& shape, const AddPart& add) {
   const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
@@ -142,6 +139,8 @@ std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantiz
   if (format == WeightFormat::fp8) store_fp8(r, shape, add);
   if (!is_4bit(format)) return weight;
   weight->double_quant = quantizer.double_quant;
+  weight->torchao = quantizer.torchao;
+  if (quantizer.torchao) return store_torchao_nf4(r, shape, quantizer.from, add), std::move(weight);
   store_4bit(r, shape, quantizer, add);
   return weight;
 }
@@ -157,6 +156,7 @@ namespace {
 // nn/modules.py Linear4bit.forward: input in the compute type, result in the input's. The call's arguments live until it returns.
 Tensor run_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
+  if (module.quantized->torchao) return torchao_nf4_linear(f, module, x);
   if (module.quantized->format == WeightFormat::int8) return linear_8bit(f, module, std::move(x));
   const DType type = x.dtype();
   const Tensor in = r.cast(x, module.quantized->compute);

@@ -15,6 +15,7 @@ struct Quantizer {
   WeightFormat format = WeightFormat::nf4;
   bool double_quant = false;  // of nf4 and fp4: the scales are quantised, too
   DType from = DType::bf16;   // type of the weights before
+  bool torchao = false;       // stored by torchao (torchtune), else by bitsandbytes
   Tensor scale_values = {};   // what 8-bit scales stand for, made once for all weights (functional.py name2qmap)
 };
 

@@ -17,6 +17,7 @@
 #include "blocks/granite.h"
 #include "blocks/latent_attention.h"
 #include "blocks/liger.h"
+#include "blocks/litgpt.h"
 #include "blocks/llama.h"
 #include "blocks/llama4.h"
 #include "blocks/llama_variants.h"
@@ -86,6 +87,7 @@ const Liger<Olmo2Architecture> kLigerOlmo2({.norm_in_place = false, .head_norms_
 const Liger<Phi3Architecture> kLigerPhi3;
 const Liger<Glm4Architecture> kLigerGlm4({.rotary = false, .norm_in_place = false});
 
+const LitgptArchitecture kLitgpt;
 const TorchtuneArchitecture kTunePairs(TuneRotary::pairs), kTuneHalves(TuneRotary::halves);
 
 struct Row {
@@ -162,6 +164,9 @@ const std::array kTorchtunePrograms = {
     Row{"qwen2", &kTuneHalves},
 };
 
+const std::array kLitgptPrograms = {Row{"generic", &kLitgpt}, Row{"llama", &kLitgpt}, Row{"mistral", &kLitgpt},
+                                    Row{"qwen2", &kLitgpt}};
+
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {
   for (const Row& row : programs)
     if (row.model_type == model_type) return row.program;
@@ -174,6 +179,7 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   if (implementation == Implementation::hf) return find_in(kPrograms, model_type);
   if (implementation == Implementation::liger) return find_in(kLigerPrograms, model_type);
   if (implementation == Implementation::torchtune) return find_in(kTorchtunePrograms, model_type);
+  if (implementation == Implementation::litgpt) return find_in(kLitgptPrograms, model_type);
   return nullptr;
 }
 

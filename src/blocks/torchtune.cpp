@@ -1,20 +1,12 @@
 #include "blocks/torchtune.h"
 
 #include "blocks/attention.h"
+#include "blocks/fp32_norm.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
 
 namespace membill {
 namespace {
-
-// F.rms_norm over x.float() with a 16-bit scale, which has no fused kernel (torch 2.15 layer_norm.cpp): fp32 throughout.
-Tensor tune_norm(Forward& f, Module& module, const Tensor& x) {
-  Recorder& r = f.r;
-  const Tensor wide = r.cast(x, DType::fp32);
-  const Tensor scale = r.rsqrt(r.mean_of_rows(r.square(wide)));
-  Tensor normalised = r.mul(wide, scale, "normalised");
-  return r.cast(r.mul(std::move(normalised), module.weight.value, "norm output in fp32"), x.dtype());
-}
 
 // x[..., i] of pairs, in fp32.
 Tensor half_of(Forward& f, const Tensor& pairs, const Shape& half) {
@@ -41,12 +33,6 @@ Tensor rotate_halves(Forward& f, const Tensor& x) {
   const Tensor first = r.slice(x, half), second = r.slice(x, half);
   const Tensor rotated = r.concatenate(r.neg(second), first, x.shape());
   return r.add(r.mul_scalar(x, "turned"), r.mul_scalar(rotated, "turned halves"));
-}
-
-Tensor gated(Forward& f, const Modules& modules, const Tensor& x) {
-  Tensor gate = f.r.silu(apply_linear(f, modules.at("mlp.gate_proj"), x));
-  Tensor product = f.r.mul(std::move(gate), apply_linear(f, modules.at("mlp.up_proj"), x), "gated product");
-  return apply_linear(f, modules.at("mlp.down_proj"), std::move(product));
 }
 
 // Output chunks: as the plan says, the recipes' 8 where it says nothing, 0 for cross entropy over the whole.
@@ -82,16 +68,16 @@ Tensor TorchtuneArchitecture::attention(Forward& f, const LayerContext& layer, c
 
 Tensor TorchtuneArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs&) const {
   const Modules& modules = layer.modules;
-  Tensor h = tune_norm(f, modules.at("input_layernorm"), hidden);
+  Tensor h = fp32_rms_norm(f, modules.at("input_layernorm"), hidden);
   const Tensor attended = attention(f, layer, h);
   h = f.r.add(attended, hidden, "residual");
-  const Tensor fed = gated(f, modules, tune_norm(f, modules.at("post_attention_layernorm"), h));
+  const Tensor fed = tune_mlp(f, modules, fp32_rms_norm(f, modules.at("post_attention_layernorm"), h));
   const ItemScope scope(f.r, f.items.boundary);
   return f.r.add(h, fed, "residual");
 }
 
 Tensor TorchtuneArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
-  return tune_norm(f, outer.at("model.norm"), hidden);
+  return fp32_rms_norm(f, outer.at("model.norm"), hidden);
 }
 
 Tensor TorchtuneArchitecture::output(Forward& f, const Modules& outer, Tensor rows, bool first, bool last) const {

@@ -84,10 +84,11 @@ class Builder {
         expand_(expand),
         weights_(recorder.writer().item(weights_item)),
         buffers_(recorder.writer().item("weights.buffers")),
-        quantizer_{plan.weights, plan.double_quant, base_dtype(plan)} {}
+        quantizer_{plan.weights, plan.double_quant, base_dtype(plan),
+                   plan.implementation == Implementation::torchtune} {}
 
   JobModules run() {
-    if (plan_.implementation == Implementation::torchtune) add_rotary_cache();
+    if (keeps_rotary_cache()) add_rotary_cache();
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
     if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
     if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
@@ -101,8 +102,17 @@ class Builder {
     TensorRole role;
   };
 
-  // torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
+  [[nodiscard]] bool keeps_rotary_cache() const {
+    return plan_.implementation == Implementation::torchtune || plan_.implementation == Implementation::litgpt;
+  }
+
+  // litgpt: cosines and sines of every position in the type of the weights. torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
   void add_rotary_cache() {
+    if (plan_.implementation == Implementation::litgpt) {
+      const Size both = dims_.kinds.at(1).at(0).rotary * Size(2);
+      job_.buffers.push_back(r_.empty({Size(model_.max_positions), both}, base_dtype(plan_), "rotary cache", buffers_));
+      return;
+    }
     const bool qwen = model_.model_type == "qwen2";
     const Size tables = qwen && has_adapters(plan_) ? dims_.L : Size(1);  // lora_qwen2 makes one a layer
     const Size width = dims_.kinds.at(1).at(0).rotary * Size(qwen ? 2 : 1) * tables;
@@ -161,7 +171,7 @@ class Builder {
     const DimensionNames names(r_.symbols(), dims_, kind_dims);
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
-        if (plan_.implementation == Implementation::torchtune) continue;
+        if (keeps_rotary_cache()) continue;
         job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
         continue;
       }
@@ -212,10 +222,11 @@ class Builder {
     parameter.value = r_.empty(parameter.value.shape(), type, parameter.label, weights_);
   }
 
-  // bitsandbytes replaces every torch.nn.Linear but the output head.
+  // Transformers leaves the output head out of what bitsandbytes replaces, Fabric does not.
   [[nodiscard]] bool is_quantized(const TensorSpec& spec) const {
     return weight_format(plan_.weights).quantized && plan_.weights != WeightFormat::mxfp4 &&
-           spec.module == ModuleKind::linear && spec.role != TensorRole::head && spec.shape.size() == 2;
+           spec.module == ModuleKind::linear && spec.shape.size() == 2 &&
+           (spec.role != TensorRole::head || plan_.implementation == Implementation::litgpt);
   }
 
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {

@@ -162,8 +162,9 @@ class JobRun {
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
     if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none &&
-        plan_.implementation != Implementation::torchtune)
+        plan_.implementation != Implementation::torchtune && plan_.implementation != Implementation::litgpt)
       forward.input_leaf = &input_leaf;
+    if (plan_.keep_outputs && plan_.accumulate == 1) forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =
@@ -236,6 +237,7 @@ class JobRun {
   Tensor step_mask_;
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;
+  std::vector<Tensor> loop_variables_;
   std::vector<Tensor> workspaces_;
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;

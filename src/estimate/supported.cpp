@@ -104,7 +104,9 @@ std::string unbilled_sharding(const Plan& plan) {
 
 std::string unbilled_torchtune(const Plan& plan) {
   if (plan.implementation != Implementation::torchtune) return {};
-  if (weight_format(plan.weights).quantized) return "torchtune with " + std::string(weight_format(plan.weights).name);
+  const bool sharded = plan.engine != Engine::torch;
+  if (weight_format(plan.weights).quantized && (plan.weights != WeightFormat::nf4 || sharded))
+    return "torchtune with " + std::string(weight_format(plan.weights).name) + (sharded ? " under FSDP2" : "");
   return unless(is_one_of(plan.engine, {Engine::torch, Engine::fsdp2}),
                 "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
@@ -163,11 +165,11 @@ constexpr std::array kLimits{
           "null, native, upcast; fused but with torchtune; chunked:N but with liger"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(
-                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtune}),
-                word_of(kImplementationWords, p.implementation));
+            return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger,
+                                                       Implementation::torchtune, Implementation::litgpt}),
+                          word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger, torchtune"},
+          "hf, liger, torchtune, litgpt"},
     Limit{"engine", [](const Plan& p) { return unless(p.engine != Engine::megatron, word_of(kEngineWords, p.engine)); },
           "torch, ddp, deepspeed, fsdp, fsdp2"},
     Limit{"precision",
@@ -178,7 +180,8 @@ constexpr std::array kLimits{
           "amp-bf16, amp-fp16, master-bf16, master-fp16"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
-    Limit{"implementation", unbilled_torchtune, "fp32, bf16 or fp16 weights with engine torch or fsdp2"},
+    Limit{"implementation", unbilled_torchtune,
+          "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},

@@ -54,6 +54,6 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
 
 TEST_CASE("TRL's trainers") { compare("TRL's trainers", "trl", 3); }
 
-TEST_CASE("torchtune's models and recipes") { compare("torchtune", "torchtune", 3); }
+TEST_CASE("torchtune's and litgpt's models and recipes") { compare("torchtune and litgpt", "torchtune", 3); }
 
 }  // namespace membill::accuracy

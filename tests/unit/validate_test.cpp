@@ -81,7 +81,7 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
   CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
         "method: vera is not billed yet (full, freeze, lora, qlora, dora)\n");
   CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==
-        "implementation: unsloth is not billed yet (hf, liger, torchtune)\n");
+        "implementation: unsloth is not billed yet (hf, liger, torchtune, litgpt)\n");
   CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;

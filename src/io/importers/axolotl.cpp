@@ -337,6 +337,7 @@ void read(const JobSource& source, Draft& draft) {
   if (reader.flag("layer_offloading"))
     draft.warnings.push_back("layer_offloading is not billed: frozen layers are billed on the card");
   read_engine(reader, source, draft);
+  set_quant_storage("bfloat16", draft);  // loaders/model.py: bnb_4bit_quant_storage
   draft.add_records(reader);
 }
 

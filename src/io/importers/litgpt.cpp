@@ -66,6 +66,7 @@ void read_lora(KeyReader& reader, Draft& draft) {
   }
   if (head) draft.warnings.push_back("the adapter of the head (lora_head) is not billed");
   set_lora(lora, draft);
+  draft.assume("the joined adapter of query, key and value is billed as one for each");
   draft.set("adapter.dtype", Value::of(draft.load_dtype));
 }
 
@@ -138,6 +139,7 @@ void read(const JobSource& source, Draft& draft) {
   draft.set("implementation", Value::of("litgpt"));
   draft.set("loop", Value::of("plain"));
   draft.set("lengths", Value::of("varied"));
+  draft.set("keep_outputs", Value::of(true));  // the loop's `logits` live until the next forward
   read_precision(reader, draft);
   draft.set("method", Value::of("full"));
   if (is_lora(source, reader)) read_lora(reader, draft);

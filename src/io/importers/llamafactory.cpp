@@ -237,6 +237,8 @@ void read(const JobSource& source, Draft& draft) {
   // neat_packing: the collator makes the mask of the documents unless the kernel takes their boundaries
   if (reader.flag("neat_packing")) draft.set("attention_mask", Value::of(plan_text(draft, "attention") != "flash"));
   read_sharding_arguments(reader, source.launch, draft);
+  set_quant_storage(draft.bf16 ? "bfloat16" : "float16",
+                    draft);  // model/model_utils/quantization.py: the compute dtype
   settle(reader, draft);
   draft.add_records(reader);
 }

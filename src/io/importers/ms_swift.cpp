@@ -34,6 +34,7 @@ constexpr KeyRow kRows[] = {
     {"max_length", "", "tokens of a sequence; absent: the model's maximum", {}, "arguments/base_args/template_args.py"},
     {"packing", "false", "several samples share a sequence", {}, "arguments/base_args/base_args.py"},
     {"packing_length", "", "tokens of a packed sequence; absent: max_length", {}, "arguments/base_args/base_args.py"},
+    {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights", {}, "arguments/base_args/quant_args.py"},
     {"padding_free", "false", "samples are joined without padding", {}, "arguments/base_args/template_args.py"},
     {"attn_impl", "", "attention kernel", {}, "arguments/base_args/model_args.py"},
     {"use_flash_attn", "", "flash attention"},
@@ -90,7 +91,7 @@ constexpr std::string_view kHarmless =
     "experts_impl "
     "new_special_tokens num_labels problem_type rope_scaling device_map* max_memory max_model_len local_repo_path "
     "init_strategy hqq_axis "
-    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype bnb_4bit_quant_storage template template_type system "
+    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype template template_type system "
     "truncation_strategy max_pixels "
     "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend "
     "response_prefix "
@@ -270,6 +271,7 @@ void read(const JobSource& source, Draft& draft) {
                 draft);
   if (const auto sp = reader.count("sequence_parallel_size", 1); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
   read_sharding_arguments(reader, source.launch, draft);
+  set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);
 }
 

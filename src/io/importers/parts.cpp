@@ -124,6 +124,13 @@ void set_bits(std::int64_t bits, const std::string& type, bool double_quant, boo
   draft.set("kbit_prepare", Value::of(kbit_prepare));
 }
 
+void set_quant_storage(const std::string& dtype, Draft& draft) {
+  const std::string weights = plan_text(draft, "weights"), word = dtype_word(dtype);
+  const bool four_bits = weights == "nf4" || weights == "fp4";
+  if (!four_bits || !plan_text(draft, "engine").starts_with("fsdp") || word.empty() || word == "auto") return;
+  draft.set("sharding.quant_storage", Value::of(word));
+}
+
 std::string dtype_word(std::string_view text) {
   std::string word = to_lower(text);
   if (word.starts_with("torch.")) word.erase(0, 6);

@@ -28,6 +28,9 @@ void set_attention(const std::string& name, const std::string& key, Draft& draft
 // The base is stored by bitsandbytes: 8 bits, or 4 bits of `type` (nf4, fp4).
 void set_bits(std::int64_t bits, const std::string& type, bool double_quant, bool kbit_prepare, Draft& draft);
 
+// The dtype that holds packed 4-bit weights; it matters to FSDP, which cuts floating tensors only. Call it when the engine is known.
+void set_quant_storage(const std::string& dtype, Draft& draft);
+
 // "bf16", "fp16", "fp32" of a dtype as frameworks spell it ("torch.bfloat16", "float16", "bf16-true"), "auto" of auto; empty: unknown.
 [[nodiscard]] std::string dtype_word(std::string_view text);
 

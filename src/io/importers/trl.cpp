@@ -184,6 +184,7 @@ void read(const JobSource& source, Draft& draft) {
   if (reader.flag("activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
   read_release(reader, draft);
   read_sharding_arguments(reader, source.launch, draft);
+  set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);
 }
 

@@ -1,0 +1,76 @@
+// Linears over NF4 weights of torchao 0.15 (dtypes/nf4tensor.py), which torchtune's QLoRA recipes train on.
+#include "blocks/torchtune_nf4.h"
+
+namespace membill {
+namespace {
+
+constexpr std::int64_t kBlock = 64, kScalerBlock = 256;
+
+Shape flat(const Size& elements) { return {elements, Size(1)}; }
+
+ItemPair dequantized_items(Recorder& r) {
+  return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")};
+}
+
+// NF4Tensor.get_original_weight: indices of eight bytes for every four bits, which live until it returns.
+Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
+  const Shape half = flat(r.symbols().ceil_div(shape.elements(), Size(2)));
+  const auto indices = [&] {
+    const Tensor shifted = r.empty(half, DType::uint8, "codes of half of the weights");
+    return r.empty(half, DType::int64, "indices of half of the weights");
+  };
+  const Tensor first = indices();
+  const Tensor second = indices();
+  const Tensor values = r.empty(half, type, "values of half of the weights"), others = r.empty(half, type, "values of half of the weights");
+  const Tensor scales = r.empty(flat(r.symbols().ceil_div(shape.elements(), Size(kBlock))), type, "decoded scales");
+  const auto scaled = [&] {
+    const Tensor repeated = r.empty(half, type, "scale of each weight");
+    return r.empty(half, type, "scaled half of the weights");
+  };
+  const Tensor left = scaled();
+  const Tensor right = scaled();
+  return r.empty(shape, type, "dequantised matrix");
+}
+
+}  // namespace
+
+void store_torchao_nf4(Recorder& r, const Shape& shape, DType type, const AddPart& add) {
+  const ItemId codes = r.writer().item("weights.base"), other = r.writer().item("weights.quantization");
+  const Size blocks = r.symbols().ceil_div(shape.elements(), Size(kBlock));
+  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
+  add(blocks, DType::int8, "quantised scales", other);
+  add(r.symbols().ceil_div(blocks, Size(kScalerBlock)), type, "scales of scales", other);
+  add(Size(1), type, "offset", other);
+  add(Size(16), type, "table of 16 values", other);
+}
+
+// LinearNF4: the matrix is made in forward and again in backward.
+Tensor torchao_nf4_linear(Forward& f, Module& module, const Tensor& in) {
+  Recorder& r = f.r;
+  const Shape shape = module.weight.value.shape();
+  const auto product = [&](const Shape& result, const char* label) {
+    const ItemPair before = r.items();
+    const ItemScope scope(r, dequantized_items(r));
+    const Tensor matrix = original_weight(r, shape, in.dtype());
+    Tensor out = r.empty(result, in.dtype(), label, before.forward);
+    r.use_matmul_workspace();
+    return out;
+  };
+  Tensor out = product({in.rows(), shape.rows}, "output of a quantised linear");
+  if (r.needs_node({&in}))
+    r.record({&out}, {r.edge(in)}, [shape, result = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
+      const ItemPair own = rec.items();
+      Tensor matrix;
+      {
+        const ItemScope scope(rec, dequantized_items(rec));
+        matrix = original_weight(rec, shape, type);
+      }
+      Tensor gradient = rec.empty(result, type, "input gradient", own.backward);
+      rec.use_matmul_workspace();
+      return Gradients{std::move(gradient)};
+    });
+  if (module.bias == nullptr) return out;
+  return r.add(out, module.bias->value, "output with its bias");
+}
+
+}  // namespace membill
