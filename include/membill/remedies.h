@@ -34,12 +34,14 @@ struct Remedy {
 // Remedies applied together, and what the job then needs.
 struct RemedyTrial {
   std::vector<Remedy> remedies;
+  TrainingPlan plan;        // with them
   std::int64_t saved = 0;   // of the device total
   std::int64_t device = 0;  // likely
   std::optional<std::int64_t> headroom;
   Answer answer = Answer::none;
   Accuracy accuracy = Accuracy::same;                                    // the worst of them
   std::int64_t extra_compute = 0, communication = 0, host_transfer = 0;  // their sums
+  [[nodiscard]] std::vector<PlanSetting> settings() const;               // of all remedies, in their order
 };
 
 // The smallest card of the catalogue on which a job survives.
@@ -47,6 +49,13 @@ struct CardFound {
   std::string short_name;
   std::int64_t usable = 0;
   std::int64_t device = 0;  // what the job needs there
+};
+
+// The fewest cards like the job's own, a power of two, over which it fits: as it is where it shards its weights, else with ZeRO-3.
+struct CardsFound {
+  std::int64_t count = 0;
+  std::int64_t device = 0;  // what the job then needs of each
+  bool sharded = false;     // ZeRO-3 is the one other change
 };
 
 struct RemedyPlan {
@@ -57,6 +66,7 @@ struct RemedyPlan {
   std::optional<CardFound> card_now;    // without any change
   std::optional<RemedyTrial> smallest;  // the least that the changes together can reach, where nothing suffices
   std::optional<CardFound> card_then;   // with those
+  std::optional<CardsFound> cards;
   [[nodiscard]] bool fits_now() const {
     return now.verdict.answer == Answer::fits || now.verdict.answer == Answer::tight;
   }

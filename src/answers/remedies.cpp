@@ -111,8 +111,10 @@ class RemedyList {
   }
 
   void sharding() {
-    if (hardware_.count < 2 || plan_.engine == Engine::megatron) return;
+    if (plan_.engine == Engine::megatron) return;
     const std::int64_t now = plan_.engine == Engine::torch ? 0 : 2;  // an all-reduce is two passes
+    if (plan_.sharding.offload == "none") offload(now);
+    if (hardware_.count < 2) return;
     for (std::int64_t stage = plan_.sharding.zero + 1; stage <= 3; ++stage)
       add("zero-" + std::to_string(stage), "sharding",
           {{"engine", "deepspeed"}, {"sharding.zero", std::to_string(stage)}}, Accuracy::same)
@@ -120,12 +122,31 @@ class RemedyList {
     if (plan_.sharding.fsdp != "full_shard")
       add("fsdp", "sharding", {{"engine", "fsdp2"}, {"sharding.fsdp", "full_shard"}}, Accuracy::same).communication =
           passes(3 - now);
-    if (plan_.sharding.offload != "none") return;
-    Remedy& offload =
-        add("offload", "sharding", {{"engine", "deepspeed"}, {"sharding.zero", "2"}, {"sharding.offload", "optimizer"}},
-            Accuracy::same);
-    offload.communication = passes(2 - now);
-    offload.host_transfer = checked_mul(4, model_.parameters()) / hardware_.count;  // gradients there, weights back
+  }
+
+  // What one card's share of the step sends to the host and back: gradients there, weights back, 16 bits each.
+  [[nodiscard]] std::int64_t over_the_host_link(std::int64_t times) const {
+    return checked_mul(2 * times, model_.parameters()) / hardware_.count;
+  }
+
+  void offload(std::int64_t now) {
+    const bool fsdp = plan_.engine == Engine::fsdp || plan_.engine == Engine::fsdp2;
+    if (fsdp) {
+      add("offload-fsdp", "sharding", {{"sharding.offload", "optimizer+param"}}, Accuracy::same).host_transfer =
+          over_the_host_link(3);
+      return;
+    }
+    const std::string stage = std::to_string(std::max<std::int64_t>(plan_.sharding.zero, 2));
+    Remedy& states =
+        add("offload", "sharding",
+            {{"engine", "deepspeed"}, {"sharding.zero", stage}, {"sharding.offload", "optimizer"}}, Accuracy::same);
+    states.communication = passes((stage == "3" ? 3 : 2) - now);
+    states.host_transfer = over_the_host_link(2);
+    Remedy& all =
+        add("offload-param", "sharding",
+            {{"engine", "deepspeed"}, {"sharding.zero", "3"}, {"sharding.offload", "optimizer+param"}}, Accuracy::same);
+    all.communication = passes(3 - now);
+    all.host_transfer = over_the_host_link(4);
   }
 
   void methods() {
@@ -135,7 +156,10 @@ class RemedyList {
           Accuracy::adapters);
       add("qlora", "method", {{"method", "qlora"}, {"adapter.rank", "16"}, {"adapter.targets", "all-linear"}},
           Accuracy::quantized);
-    } else if (!quantized) {
+    } else if (!plan_.adapter.modules_to_save.empty()) {
+      add("modules", "modules", {{"adapter.modules_to_save", ""}}, Accuracy::adapters);
+    }
+    if (!trains_base(plan_) && !quantized) {
       add("int8", "method", {{"weights", "int8"}}, Accuracy::quantized);
       add("nf4", "method", {{"weights", "nf4"}}, Accuracy::quantized);
     }

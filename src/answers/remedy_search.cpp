@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kLongestExhaustive = 3;  // lists up to this length are all tried
 constexpr std::size_t kMostLists = 5;
+constexpr std::int64_t kMostCards = 1024;
 
 bool suffices(const RemedyTrial& trial) { return trial.answer == Answer::fits || trial.answer == Answer::tight; }
 
@@ -40,6 +41,7 @@ class RemedySearch {
     std::stable_sort(result_.single.begin(), result_.single.end(), is_better);
     if (result_.single.empty() || !suffices(result_.single.front())) combine();
     result_.card_now = smallest_card(plan_);
+    result_.cards = enough_cards();
     return std::move(result_);
   }
 
@@ -66,6 +68,7 @@ class RemedySearch {
     if (figures.at_least) return std::nullopt;
     RemedyTrial trial;
     trial.remedies = list;
+    trial.plan = *plan;
     trial.device = figures.device.value_or(0);
     trial.saved = *result_.now.totals.device.likely - trial.device;
     trial.headroom = figures.headroom;
@@ -153,6 +156,25 @@ class RemedySearch {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::optional<CardsFound> enough_cards() const {
+    TrainingPlan plan = plan_;
+    Problems problems;
+    const bool sharded = plan.sharding.zero == 3 || plan.sharding.fsdp == "full_shard";
+    if (!sharded) read_plan_settings({{"engine", "deepspeed"}, {"sharding.zero", "3"}}, "", plan, problems);
+    if (!problems.empty()) return std::nullopt;
+    for (std::int64_t count = 2; count <= kMostCards; count *= 2) {
+      Hardware hardware = hardware_;
+      hardware.count = count;
+      if (count <= hardware_.count || count % hardware.nodes != 0) continue;
+      if (!validate(model_, plan, hardware).empty()) continue;
+      JobFamily family(model_, plan, hardware);
+      if (family.fold(plan.batch, plan.seq).requested > hardware.usable()->count()) continue;
+      const CaseFigures figures = family.replay(plan.batch, plan.seq);
+      if (figures.answer == Answer::fits) return CardsFound{count, figures.device.value_or(0), !sharded};
+    }
+    return std::nullopt;
+  }
+
   const ModelSpec& model_;
   const TrainingPlan& plan_;
   const Hardware& hardware_;
@@ -161,6 +183,12 @@ class RemedySearch {
 };
 
 }  // namespace
+
+std::vector<PlanSetting> RemedyTrial::settings() const {
+  std::vector<PlanSetting> all;
+  for (const Remedy& remedy : remedies) all.insert(all.end(), remedy.settings.begin(), remedy.settings.end());
+  return all;
+}
 
 RemedyPlan find_remedies(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                          const std::vector<GpuSpec>& cards) {

@@ -8,9 +8,7 @@
 namespace membill::cli {
 namespace {
 
-std::vector<ArgumentSpec> arguments() {
-  return {{"MODEL", "a preset, a config.json, a model folder, or - for a config on standard input", false, {}}};
-}
+std::vector<ArgumentSpec> arguments() { return {model_argument()}; }
 
 std::vector<OptionSpec> options() {
   std::vector<OptionSpec> all = input_options();

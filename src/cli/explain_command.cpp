@@ -13,7 +13,7 @@ namespace {
 
 std::vector<ArgumentSpec> arguments() {
   return {{"MODEL",
-           "a preset, a config.json, a model folder, a saved report, or - for a config on standard input",
+           "a preset, a config.json, a model folder, a job file, a saved report, or - for a config on standard input",
            false,
            {}}};
 }

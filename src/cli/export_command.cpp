@@ -5,6 +5,7 @@
 
 #include "cli/command_list.h"
 #include "cli/data_option.h"
+#include "cli/export_job.h"
 #include "cli/inputs.h"
 #include "cli/machine.h"
 #include "cli/plan_options.h"
@@ -66,24 +67,6 @@ const io::Exporter& chosen_exporter(const Arguments& arguments) {
                            near.empty() ? "one of " + names.front() + ", " + names.at(1) + " ..." : near});
 }
 
-void name_model(const std::string& name, const io::DataDirs& dirs, io::ExportJob& job) {
-  job.model = name;
-  for (const io::ModelPreset& preset : io::all_models(dirs)) {
-    if (name != preset.short_name && name != preset.hub_id) continue;
-    job.preset = preset.short_name;
-    if (!preset.hub_id.empty()) job.model = preset.hub_id;
-  }
-}
-
-// Other frameworks have other default targets than PEFT's of the model's type: these are named.
-void name_targets(const io::DataDirs& dirs, io::ExportJob& job) {
-  const bool adapts = job.plan.method != Method::full && job.plan.method != Method::freeze;
-  if (!adapts || !job.plan.adapter.targets.empty() || job.preset.empty()) return;
-  for (const std::string_view target : default_lora_targets(io::load_model(job.preset, dirs).model_type)) {
-    if (target.find_first_of("*+?[](){}|^$\\") == std::string_view::npos) job.plan.adapter.targets.emplace_back(target);
-  }
-}
-
 // Problems of the writer are the plan's: they belong to the flag or to the job file.
 void throw_placed(const Problems& problems, const Arguments& arguments, const std::string& file) {
   Problems placed;
@@ -109,12 +92,8 @@ ExitCode run_export(const Arguments& arguments, Output& output) {
   Problems problems;
   const JobInputs inputs = read_job_inputs(arguments, model, path, kFrom, problems);
   problems.throw_if_any();
-  io::ExportJob job;
-  job.plan = inputs.plan;
-  job.count = inputs.hardware.count;
-  job.nodes = inputs.hardware.nodes;
-  name_model(model != nullptr ? *model : inputs.job.model.value_or(""), inputs.dirs, job);
-  name_targets(inputs.dirs, job);
+  const io::ExportJob job =
+      export_job(inputs.plan, inputs.hardware, model != nullptr ? *model : inputs.job.model.value_or(""), inputs.dirs);
   output.out = io::export_text(exporter, job, problems);
   throw_placed(problems, arguments, inputs.job.file);
   for (const std::string& line : io::left_out(exporter, job, output.out, inputs.dirs))

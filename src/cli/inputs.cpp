@@ -1,7 +1,10 @@
 #include "cli/inputs.h"
 
 #include <algorithm>
+#include <array>
+#include <filesystem>
 #include <iterator>
+#include <system_error>
 
 #include "catalog/adapters.h"
 #include "cli/data_option.h"
@@ -85,7 +88,7 @@ void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Input
   if (match.modules.empty() || !match.failure.empty()) return;
   for (const UnmatchedTarget& unmatched : match.unmatched) {
     const std::string near = unmatched.nearest.empty() ? "" : ", nearest: " + unmatched.nearest;
-    inputs.model.warnings.push_back(job.file + ": PEFT passes over the target " + quoted(unmatched.target) +
+    inputs.model.warnings.push_back(job.file + ": PEFT passes over the target " + membill::quoted(unmatched.target) +
                                     ", which no module of the model has" + near);
     adapter.targets.erase(std::remove(adapter.targets.begin(), adapter.targets.end(), unmatched.target),
                           adapter.targets.end());
@@ -147,6 +150,19 @@ JobInputs read_job_inputs(const Arguments& arguments, const std::string* model, 
   return inputs;
 }
 
+ArgumentSpec model_argument() {
+  return {
+      "MODEL", "a preset, a config.json, a model folder, a job file, or - for a config on standard input", false, {}};
+}
+
+bool names_job(const std::string& name) {
+  constexpr std::array<std::string_view, 6> kEndings{".yaml", ".yml", ".sh", ".bash", ".slurm", ".sbatch"};
+  std::error_code error;
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [&](std::string_view ending) { return name.ends_with(ending); }) &&
+         std::filesystem::is_regular_file(name, error);
+}
+
 std::vector<OptionSpec> input_options() {
   std::vector<OptionSpec> all{
       {"--job", Takes::value, "FILE", "a job file of any format, or a launch script; options beside it win", "Job", {}},
@@ -196,6 +212,7 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
 }  // namespace
 
 Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path, Check check) {
+  if (model != nullptr && job_path == nullptr && names_job(*model)) std::swap(model, job_path);
   Problems problems;
   JobInputs read = read_job_inputs(arguments, model, job_path, "--as", problems);
   const bool has_job = job_path != nullptr || !arguments.command.empty();

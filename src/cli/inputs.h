@@ -43,6 +43,12 @@ struct JobInputs {
 // The names of all formats of job files.
 [[nodiscard]] std::vector<std::string> job_formats();
 
+// MODEL as commands take it that bill one job.
+[[nodiscard]] ArgumentSpec model_argument();
+
+// Whether `name` is a file that by its ending is a job or a launch script, not a model.
+[[nodiscard]] bool names_job(const std::string& name);
+
 // The options of the model (generic sizes), the job file, the machine and the plan.
 [[nodiscard]] std::vector<OptionSpec> input_options();
 
@@ -51,7 +57,7 @@ struct JobInputs {
                                Check check = Check::together);
 
 // Reads all inputs: the job file first, if one is named; then what the command line says wins. `model` is the MODEL argument, `job_path` the
-// job file; either may be null. Throws InputError with every independent problem of all of them, the problems of the three together
+// job file; either may be null. A MODEL that names a job is the job. Throws InputError with every independent problem of all of them, the problems of the three together
 // included (unless `check` leaves those to the caller).
 [[nodiscard]] Inputs read_inputs(const Arguments& arguments, const std::string* model, const std::string* job_path,
                                  Check check = Check::together);

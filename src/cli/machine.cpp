@@ -63,7 +63,8 @@ std::vector<OptionSpec> machine_options() {
           {"--gpus", Takes::value, "N", "cards in all; 1 by default", kGroup, {}},
           {"--nodes", Takes::value, "N", "machines that the cards are spread over; 1 by default", kGroup, {}},
           {"--host-ram", Takes::value, "SIZE", "memory of one machine", kGroup, {}},
-          {"--others-use", Takes::value, "SIZE", "memory of each card that other processes hold", kGroup, {}}};
+          {"--others-use", Takes::value, "SIZE", "memory of each card that other processes hold", kGroup, {}},
+          {"--margin", Takes::value, "SIZE", "memory of each card that is to stay free", kGroup, {}}};
 }
 
 Hardware read_machine(const Arguments& arguments, const io::JobFile& job, const TrainingPlan& plan,
@@ -81,6 +82,10 @@ Hardware read_machine(const Arguments& arguments, const io::JobFile& job, const 
   hardware.nodes = request.nodes.value_or(hardware.nodes);
   hardware.others_use = request.others_use.value_or(hardware.others_use);
   hardware.host_ram = request.host_ram;
+  if (std::optional<Bytes> margin; read_size(arguments, "--margin", margin, problems), margin) {
+    hardware.others_use = hardware.others_use + *margin;
+    hardware.assumptions.push_back("--margin: " + *arguments.value("--margin") + " of each card are to stay free");
+  }
   return hardware;
 }
 

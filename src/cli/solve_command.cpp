@@ -9,9 +9,7 @@
 namespace membill::cli {
 namespace {
 
-std::vector<ArgumentSpec> arguments() {
-  return {{"MODEL", "a preset, a config.json, a model folder, or - for a config on standard input", false, {}}};
-}
+std::vector<ArgumentSpec> arguments() { return {model_argument()}; }
 
 std::vector<std::string_view> target_names(bool maximum) {
   std::vector<std::string_view> names;

@@ -25,9 +25,7 @@ constexpr std::array<std::string_view, 6> kParetoKeys{"memory", "gpus", "tokens"
                                                       "batch",  "seq",  "rank"};  // of ParetoKey
 constexpr std::size_t kMostThreads = 256;
 
-std::vector<ArgumentSpec> arguments() {
-  return {{"MODEL", "a preset, a config.json, a model folder, or - for a config on standard input", false, {}}};
-}
+std::vector<ArgumentSpec> arguments() { return {model_argument()}; }
 
 std::vector<OptionSpec> options() {
   constexpr const char* kGroup = "Sweep";

@@ -19,7 +19,7 @@ class Walk {
       : report_(report), depth_(depth), language_(language), peak_(report.totals.requested.likely.value_or(0)) {}
 
   std::string text() {
-    out_ = model_line(report_) + "\n" + plan_line(report_) + "\n";
+    out_ = head_lines(report_, language_);
     if (depth_ != Depth::brief) symbols();
     items();
     if (depth_ == Depth::full) elsewhere();
@@ -46,11 +46,18 @@ class Walk {
     }
   }
 
+  // The report's own words in English; in another language those of the table, which knows the usual letters.
+  [[nodiscard]] std::string meaning(const SymbolValue& symbol) const {
+    const std::string key = "symbol." + symbol.symbol;
+    const std::string_view text = message(key, language_);
+    return language_ == Language::en || text == key ? symbol.meaning : std::string(text);
+  }
+
   void symbols() {
     heading(word("explain.symbols"));
     for (const SymbolValue& symbol : report_.symbols)
       out_ += "  " + left_aligned(symbol.symbol, 3) + " = " + left_aligned(count_text(symbol.value), 8) + " " +
-              symbol.meaning + "\n";
+              meaning(symbol) + "\n";
   }
 
   [[nodiscard]] bool is_shown(const LineItem& item, std::size_t shown) const {
@@ -79,8 +86,9 @@ class Walk {
   }
 
   void one(const LineItem& item) {
-    out_ +=
-        item_name(item, language_) + ": " + size_text(*item.at_peak) + " (" + share_text(*item.at_peak, peak_) + ")\n";
+    out_ += say(language_, "explain.item", item_name(item, language_), size_text(*item.at_peak),
+                share_text(*item.at_peak, peak_)) +
+            "\n";
     if (depth_ == Depth::brief) return;
     lines(item.formula, "    ");
     const std::string numbers = with_numbers(item.formula, report_.symbols);
@@ -130,7 +138,8 @@ class Walk {
       std::size_t named = 0;
       for (const auto& [change, item] : changes) {
         if ((change > 0) != more || named++ == kNamed) continue;
-        names += (names.empty() ? "" : ", ") + item_name(*item, language_) + " (" + size_text(std::abs(change)) + ")";
+        if (!names.empty()) names += word("list.comma");
+        names += say(language_, "explain.named", item_name(*item, language_), size_text(std::abs(change)));
       }
       if (!names.empty())
         out_ += say(language_, more ? "explain.more" : "explain.less", word(other.name), names) + "\n";
@@ -171,12 +180,8 @@ class Walk {
   }
 
   void verdict() {
-    const Verdict& verdict = report_.verdict;
-    if (!verdict.capacity || !report_.totals.device.likely) return;
-    out_ += "\n" +
-            say(language_, "verdict", word(answer_word(verdict.answer)), size_text(report_.totals.device.likely),
-                size_text(verdict.capacity)) +
-            "\n";
+    const std::string text = verdict_sentence(report_, language_);
+    if (!text.empty()) out_ += "\n" + text + "\n";
   }
 
   const Report& report_;

@@ -21,6 +21,15 @@ std::string item_name(const LineItem& item, Language language) {
   return text == item.id ? clean_text(item.label) : std::string(text);
 }
 
+std::string head_lines(const Report& report, Language language) {
+  const ReportModel& model = report.model;
+  const bool translated = language != Language::en && model.parameters && model.trainable_parameters;
+  const std::string line = translated ? say(language, "explain.model", clean_text(model.name), clean_text(model.family),
+                                            count_text(*model.parameters), count_text(*model.trainable_parameters))
+                                      : model_line(report);
+  return line + "\n" + plan_line(report) + "\n";
+}
+
 const Moment* second_moment(const Report& report) {
   const Moment* second = nullptr;
   for (const Moment& moment : report.moments)
@@ -58,6 +67,28 @@ std::int64_t thumb_bytes(const Report& report, const ThumbRule& rule) {
   const std::int64_t trained = report.model.trainable_parameters.value_or(0);
   const std::int64_t frozen = std::max<std::int64_t>(0, report.model.parameters.value_or(0) - trained);
   return checked_add(checked_mul(rule.trained, trained), checked_mul(frozen, frozen_bits(report)) / 8);
+}
+
+std::string verdict_sentence(const Report& report, Language language) {
+  const Verdict& verdict = report.verdict;
+  if (!verdict.capacity || !report.totals.device.likely) return {};
+  std::string text =
+      say(language, report.at_least ? "verdict.at_least" : "verdict", message(answer_word(verdict.answer), language),
+          size_text(report.totals.device.likely), size_text(verdict.capacity));
+  const LineItem* largest = nullptr;
+  for (const LineItem& item : report.items)
+    if (item.where == Place::device && item.at_peak.value_or(0) > (largest == nullptr ? 0 : *largest->at_peak))
+      largest = &item;
+  if (largest != nullptr)
+    text += say(language, "verdict.peak", message(report.peak_moment, language), item_name(*largest, language),
+                size_text(*largest->at_peak));
+  if (verdict.answer == Answer::tight) text += message("verdict.tight", language);
+  if (verdict.answer == Answer::unknown) text += message("verdict.unknown", language);
+  const ReportHardware& machine = report.hardware;
+  const std::int64_t needed = checked_mul(report.totals.host.likely.value_or(0), machine.count / machine.nodes);
+  if (machine.host_bytes && needed > *machine.host_bytes)
+    text += say(language, "verdict.host", size_text(needed), size_text(*machine.host_bytes));
+  return text;
 }
 
 }  // namespace membill::report

@@ -16,6 +16,9 @@ namespace membill::report {
 // The item's name in a language; that of the report where the table has none.
 [[nodiscard]] std::string item_name(const LineItem& item, Language language);
 
+// What is explained: the model's line, and the plan's in the words of a job file.
+[[nodiscard]] std::string head_lines(const Report& report, Language language);
+
 // The moment that is highest but for the peak's; nullptr: there is no other.
 [[nodiscard]] const Moment* second_moment(const Report& report);
 
@@ -23,6 +26,9 @@ namespace membill::report {
 [[nodiscard]] std::int64_t at_peak(const Report& report, std::string_view category_or_id);
 // The same with each item's own highest.
 [[nodiscard]] std::int64_t highest_of(const Report& report, std::string_view category_or_id);
+
+// "does not fit: 76.50 GiB of 23.64 GiB usable; the highest moment is step, most of it gradients (14.96 GiB)"; empty without a card.
+[[nodiscard]] std::string verdict_sentence(const Report& report, Language language);
 
 // "AdamW in mixed precision is so many bytes a parameter": a convention of counting.
 struct ThumbRule {

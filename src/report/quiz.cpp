@@ -22,7 +22,7 @@ class Quiz {
       : report_(report), language_(language), peak_(report.totals.requested.likely.value_or(0)) {}
 
   std::string text() {
-    out_ = model_line(report_) + "\n" + plan_line(report_) + "\n";
+    out_ = head_lines(report_, language_);
     parameters();
     moments();
     sizes();

@@ -1,11 +1,16 @@
 #include "report/remedies_text.h"
 
+#include <algorithm>
+
 #include "membill/catalog.h"
+#include "report/explain_parts.h"
 #include "report/text.h"
 
 namespace membill::report {
 namespace {
 
+constexpr std::size_t kMinimumWidth = 80;
+constexpr std::size_t kIndent = 4;  // of what stands under a number
 constexpr const char* kAccuracyKeys[] = {"accuracy.same", "accuracy.fewer_bits", "accuracy.adapters",
                                          "accuracy.quantized", "accuracy.less_data"};
 
@@ -15,12 +20,11 @@ bool suffices(const RemedyTrial& trial) { return trial.answer == Answer::fits ||
 
 class RemediesPage {
  public:
-  RemediesPage(const RemedyPlan& plan, Language language) : plan_(plan), language_(language) {}
+  RemediesPage(const RemedyPlan& plan, Language language, std::size_t width, const SettingLines& settings)
+      : plan_(plan), language_(language), width_(std::max(width, kMinimumWidth)), settings_(settings) {}
 
   std::string render() {
-    const Verdict& verdict = plan_.now.verdict;
-    line(say(language_, "verdict", message(answer_word(verdict.answer), language_),
-             size_text(plan_.now.totals.device.likely), size_text(verdict.capacity)));
+    for (const std::string& part : wrapped(verdict_sentence(plan_.now, language_), width_)) line(part);
     if (plan_.fits_now()) {
       line(std::string(message("plan.fits", language_)));
       return std::move(out_);
@@ -42,6 +46,10 @@ class RemediesPage {
  private:
   void line(const std::string& text) { out_ += text + "\n"; }
   void heading(const char* key) { out_ += "\n" + std::string(message(key, language_)) + "\n"; }
+  // Under a number, broken where the terminal ends.
+  void detail(const std::string& text) {
+    for (const std::string& part : wrapped(text, width_ - kIndent)) line(std::string(kIndent, ' ') + part);
+  }
 
   template <typename Wanted>
   void list(const char* key, const Wanted& wanted) {
@@ -55,19 +63,21 @@ class RemediesPage {
   }
 
   void entry(const RemedyTrial& trial) {
-    line(right_aligned(std::to_string(++number_), 2) + ". " + remedies_name(trial, language_));
-    line("    " + say(language_, "plan.saves", size_text(trial.saved), size_text(trial.device),
-                      size_text(plan_.now.verdict.capacity), message(answer_word(trial.answer), language_)));
-    line("    " + say(language_, "price", price_text(trial, language_)));
-    line("    " + settings_text(trial));
+    const std::size_t start = out_.size();
+    detail(remedies_name(trial, language_));
+    out_.replace(start, kIndent, right_aligned(std::to_string(++number_), kIndent - 2) + ". ");
+    detail(say(language_, "plan.saves", size_text(trial.saved), size_text(trial.device),
+               size_text(plan_.now.verdict.capacity), message(answer_word(trial.answer), language_)));
+    detail(say(language_, "price", price_text(trial, language_)));
+    for (const std::string& setting : settings_(trial)) detail(setting);
   }
 
   void nothing() {
     heading("plan.nothing");
     if (!plan_.smallest) return;
     line(say(language_, "plan.least", size_text(plan_.smallest->device)));
-    line("    " + remedies_name(*plan_.smallest, language_));
-    line("    " + settings_text(*plan_.smallest));
+    detail(remedies_name(*plan_.smallest, language_));
+    for (const std::string& setting : settings_(*plan_.smallest)) detail(setting);
   }
 
   void cards() {
@@ -77,36 +87,41 @@ class RemediesPage {
       line(say(language_, "plan.card.now", plan_.card_now->short_name, size_text(plan_.card_now->usable)));
     else
       line(std::string(message("plan.card.none", language_)));
+    if (plan_.cards)
+      line(say(language_, plan_.cards->sharded ? "plan.cards.zero" : "plan.cards", plan_.cards->count,
+               size_text(plan_.cards->device)));
   }
 
   const RemedyPlan& plan_;
   Language language_;
+  std::size_t width_;
+  const SettingLines& settings_;
   std::string out_;
   int number_ = 0;
 };
 
 }  // namespace
 
-std::string settings_text(const RemedyTrial& trial) {
+std::string settings_text(const std::vector<PlanSetting>& settings) {
   std::string text;
-  for (const Remedy& remedy : trial.remedies) {
-    for (const PlanSetting& setting : remedy.settings) {
-      const PlanFieldRow* row = find_plan_field(setting.key);
-      if (!text.empty()) text += " ";
-      if (row == nullptr || row->flag.empty())
-        text += "--set " + setting.key + "=" + setting.text;
-      else if (row->values == "true false")
-        text += setting.text == "true" ? row->flag : "--no-" + row->flag.substr(2);
-      else
-        text += row->flag + " " + setting.text;
-    }
+  for (const PlanSetting& setting : settings) {
+    const PlanFieldRow* row = find_plan_field(setting.key);
+    if (!text.empty()) text += " ";
+    if (row == nullptr || row->flag.empty())
+      text += "--set " + setting.key + "=" + setting.text;
+    else if (row->values == "true false")
+      text += setting.text == "true" ? row->flag : "--no-" + row->flag.substr(2);
+    else
+      text += row->flag + " " + setting.text;
   }
   return text;
 }
 
+std::string settings_text(const RemedyTrial& trial) { return settings_text(trial.settings()); }
+
 std::string price_text(const RemedyTrial& trial, Language language) {
   std::string text(message(kAccuracyKeys[static_cast<std::size_t>(trial.accuracy)], language));
-  const auto add = [&](const std::string& part) { text += (language == Language::zh ? ";" : ", ") + part; };
+  const auto add = [&](const std::string& part) { text.append(message("list.comma", language)).append(part); };
   if (trial.extra_compute > 0) add(say(language, "price.compute", tenths(trial.extra_compute)));
   if (trial.communication > 0) add(say(language, "price.send", size_text(trial.communication)));
   if (trial.host_transfer > 0) add(say(language, "price.host", size_text(trial.host_transfer)));
@@ -122,6 +137,9 @@ std::string remedies_name(const RemedyTrial& trial, Language language) {
   return text;
 }
 
-std::string render_remedies(const RemedyPlan& plan, Language language) { return RemediesPage(plan, language).render(); }
+std::string render_remedies(const RemedyPlan& plan, Language language, std::size_t width,
+                            const SettingLines& settings) {
+  return RemediesPage(plan, language, width, settings).render();
+}
 
 }  // namespace membill::report

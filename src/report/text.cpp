@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 namespace membill::report {
@@ -56,6 +57,71 @@ std::string repaired(std::string_view text, bool control_too) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return result;
+}
+
+// Of the first character of clean text that is not empty.
+std::size_t character_length(std::string_view text) { return std::max<std::size_t>(utf8_length(text), 1); }
+
+char32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character.front());
+  if (character.size() == 1) return first;
+  char32_t code = first & (0x7FU >> character.size());
+  for (const char next : character.substr(1)) code = (code << 6U) | (static_cast<unsigned char>(next) & 0x3FU);
+  return code;
+}
+
+struct CodeRange {
+  char32_t first, last;
+};
+// East Asian wide and full-width blocks of Unicode 15 (EastAsianWidth.txt), as blocks.
+constexpr std::array<CodeRange, 8> kWide{{{0x1100, 0x115F},
+                                          {0x2E80, 0xA4CF},
+                                          {0xAC00, 0xD7A3},
+                                          {0xF900, 0xFAFF},
+                                          {0xFE30, 0xFE6F},
+                                          {0xFF00, 0xFF60},
+                                          {0xFFE0, 0xFFE6},
+                                          {0x20000, 0x3FFFD}}};
+
+bool is_wide(std::string_view character) {
+  const char32_t code = code_point(character);
+  return std::any_of(kWide.begin(), kWide.end(),
+                     [code](const CodeRange& range) { return range.first <= code && code <= range.last; });
+}
+
+// Signs that no line begins with.
+bool closes(std::string_view character) {
+  constexpr std::string_view kSigns = "\u3002\u3001\uFF0C\uFF1A\uFF1B\uFF09\uFF01\uFF1F\u300D\u300B";
+  return kSigns.find(character) != std::string_view::npos;
+}
+
+// What a line may not break.
+struct Piece {
+  std::string text;
+  bool after_blank = false;
+};
+
+std::vector<Piece> pieces_of(std::string_view clean) {
+  std::vector<Piece> pieces;
+  bool open = false, blank = false;  // whether the last piece goes on; a blank came before
+  while (!clean.empty()) {
+    const std::string_view character = clean.substr(0, character_length(clean));
+    clean.remove_prefix(character.size());
+    if (character == " ") {
+      open = false;
+      blank = true;
+      continue;
+    }
+    const bool wide = is_wide(character);
+    const bool joins = !blank && !pieces.empty() && ((wide && closes(character)) || (open && !wide));
+    if (joins)
+      pieces.back().text += character;
+    else
+      pieces.push_back({std::string(character), blank});
+    open = !wide;
+    blank = false;
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -119,7 +185,11 @@ std::string valid_utf8(std::string_view text) { return repaired(text, false); }
 
 std::size_t text_width(std::string_view text) {
   std::size_t width = 0;
-  for (const char c : text) width += (static_cast<unsigned char>(c) & 0xC0) != 0x80 ? 1 : 0;
+  while (!text.empty()) {
+    const std::size_t length = character_length(text);
+    width += is_wide(text.substr(0, length)) ? 2 : 1;
+    text.remove_prefix(length);
+  }
   return width;
 }
 
@@ -128,9 +198,12 @@ std::string shortened(std::string_view text, std::size_t width) {
   if (text_width(clean) <= width) return clean;
   std::size_t columns = 0;
   std::size_t end = 0;
-  while (columns < width - 3) {
-    end += utf8_length(std::string_view(clean).substr(end));
-    ++columns;
+  while (true) {
+    const std::string_view rest = std::string_view(clean).substr(end);
+    const std::size_t length = character_length(rest);
+    columns += is_wide(rest.substr(0, length)) ? 2 : 1;
+    if (columns > width - 3) break;
+    end += length;
   }
   clean.resize(end);
   return clean + "...";
@@ -150,18 +223,12 @@ std::string right_aligned(std::string_view text, std::size_t width) {
 
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines;
-  const std::string clean = clean_text(text);
-  std::string_view rest = clean;
-  while (!rest.empty()) {
-    const std::size_t blank = rest.find(' ');
-    const std::string_view word = rest.substr(0, blank);
-    rest.remove_prefix(blank == std::string_view::npos ? rest.size() : blank + 1);
-    if (word.empty()) continue;
-    if (lines.empty() || text_width(lines.back()) + 1 + text_width(word) > width) {
-      lines.emplace_back(word);
-    } else {
-      lines.back().append(1, ' ').append(word);
-    }
+  for (const Piece& piece : pieces_of(clean_text(text))) {
+    const std::size_t gap = piece.after_blank ? 1 : 0;
+    if (lines.empty() || text_width(lines.back()) + gap + text_width(piece.text) > width)
+      lines.push_back(piece.text);
+    else
+      lines.back().append(gap, ' ').append(piece.text);
   }
   return lines;
 }

@@ -38,14 +38,15 @@ namespace membill::report {
 // `text` with only what is not UTF-8 replaced, as JSON needs it.
 [[nodiscard]] std::string valid_utf8(std::string_view text);
 
-// Columns that clean text takes on a terminal: one for each code point.
+// Columns that clean text takes on a terminal: two for each Chinese, Japanese or Korean character or full-width sign, else one.
 [[nodiscard]] std::size_t text_width(std::string_view text);
 // Clean text cut to `width` columns; a cut ends in "...". REQUIRES: width >= 4.
 [[nodiscard]] std::string shortened(std::string_view text, std::size_t width);
 // `text` filled with blanks to `width` columns, on its right or its left side. Longer text is kept whole.
 [[nodiscard]] std::string left_aligned(std::string_view text, std::size_t width);
 [[nodiscard]] std::string right_aligned(std::string_view text, std::size_t width);
-// `text` broken at blanks into lines of at most `width` columns; a longer word has a line of its own.
+// `text` broken into lines of at most `width` columns: at blanks, and beside wide characters unless a line would begin with a sign that
+// closes. A longer word has a line of its own.
 [[nodiscard]] std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 // The value of a resolved plan field as people read it: JSON text without the quotes of a string. Empty when there is no such field.

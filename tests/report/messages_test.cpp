@@ -3,9 +3,11 @@
 #include <set>
 #include <string>
 
+#include "estimate/item_table.h"
 #include "membill/catalog.h"
 #include "membill/remedies.h"
 #include "report/messages.h"
+#include "report/text.h"
 #include "support/catch.h"
 
 namespace membill::report {
@@ -28,6 +30,27 @@ TEST_CASE("messages exist once in both languages with the same gaps") {
     CHECK(!row.en.empty());
     CHECK(!row.zh.empty());
     CHECK(gaps(row.en) == gaps(row.zh));
+  }
+}
+
+TEST_CASE("every line of a bill and every moment has a name in Chinese") {
+  for (const ItemRow& row : item_table()) {
+    INFO(row.id);
+    CHECK((row.id == "other" || message(row.id, Language::zh) != row.id));
+    CHECK((row.id == "other" || message(row.id, Language::en) == row.label));
+  }
+  for (const char* moment : {"build", "forward", "reference", "loss", "backward", "clip", "step", "zero"})
+    CHECK(message(moment, Language::zh) != moment);
+  for (const Answer answer : {Answer::fits, Answer::tight, Answer::does_not_fit, Answer::unknown, Answer::none})
+    CHECK(message(answer_word(answer), Language::zh) != answer_word(answer));
+}
+
+TEST_CASE("Chinese sentences use the signs of their script") {
+  for (const MessageRow& row : messages()) {
+    INFO(row.zh);
+    for (std::size_t at = row.zh.find_first_of(",;?!()"); at != std::string_view::npos;
+         at = row.zh.find_first_of(",;?!()", at + 1))
+      CHECK((row.zh == row.en || (at > 0 && row.zh[at - 1] >= '0' && row.zh[at - 1] <= '9')));
   }
 }
 

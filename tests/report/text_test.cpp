@@ -59,8 +59,9 @@ TEST_CASE("text for a terminal holds nothing that a terminal obeys") {
 TEST_CASE("a cut keeps whole characters") {
   CHECK(shortened("abcdefgh", 8) == "abcdefgh");
   CHECK(shortened("abcdefghi", 8) == "abcde...");
-  CHECK(shortened("\xE6\xA8\xA1\xE6\xA8\xA1\xE6\xA8\xA1", 4) == "\xE6\xA8\xA1\xE6\xA8\xA1\xE6\xA8\xA1");
-  CHECK(shortened("\xE6\xA8\xA1\xE6\xA8\xA1\xE6\xA8\xA1\xE6\xA8\xA1\xE6\xA8\xA1", 4) == "\xE6\xA8\xA1...");
+  CHECK(shortened("模模模", 6) == "模模模");
+  CHECK(shortened("模模模", 5) == "模...");
+  CHECK(shortened("ééé", 4) == "ééé");
 }
 
 TEST_CASE("lines are broken at blanks and long words stand alone") {
@@ -68,6 +69,13 @@ TEST_CASE("lines are broken at blanks and long words stand alone") {
   CHECK(wrapped("aa  bb", 80) == std::vector<std::string>{"aa bb"});
   CHECK(wrapped("aa abcdefgh b", 4) == std::vector<std::string>{"aa", "abcdefgh", "b"});
   CHECK(wrapped("", 10).empty());
+}
+
+TEST_CASE("wide characters take two columns and lines are broken beside them, but not before a closing sign") {
+  CHECK(text_width("a模b") == 4);
+  CHECK(wrapped("显存GiB\uFF0C不够", 9) == std::vector<std::string>{"显存GiB\uFF0C", "不够"});
+  CHECK(wrapped("显存GiB\uFF0C不够", 8) == std::vector<std::string>{"显存", "GiB\uFF0C不", "够"});
+  CHECK(wrapped("一二三四", 5) == std::vector<std::string>{"一二", "三四"});
 }
 
 }  // namespace

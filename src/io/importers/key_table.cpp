@@ -1,6 +1,8 @@
 #include "io/importers/key_table.h"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
@@ -83,12 +85,21 @@ const char* state_text(KeyState state) {
 
 }  // namespace
 
+namespace {
+// The shortest digits that read back as the same number.
+std::string real_text(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return {digits.data(), end.ptr};
+}
+}  // namespace
+
 std::string value_text(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::null: return "null";
     case Value::Kind::boolean: return value.as_bool() ? "true" : "false";
     case Value::Kind::integer: return std::to_string(value.as_int());
-    case Value::Kind::real: return value.written().empty() ? std::to_string(value.as_real()) : value.written();
+    case Value::Kind::real: return value.written().empty() ? real_text(value.as_real()) : value.written();
     case Value::Kind::string: return value.as_string().size() > 60 ? quoted(value.as_string()) : value.as_string();
     case Value::Kind::map: return "{...}";
     case Value::Kind::list: break;
