@@ -17,7 +17,11 @@ DType promote(DType a, DType b) {
 }  // namespace
 
 const Shape& Recorder::broadcast(const Shape& a, const Shape& b) const {
-  return symbols_.at_least(a.elements(), b.elements()) ? a : b;
+  if (!symbols_.at_least(a.elements(), b.elements())) return b;
+  // One row of tokens has as many elements as a weight, whose shape is a column.
+  const bool b_is_a_row =
+      a.rows != b.rows && symbols_.at_least(b.elements(), a.elements()) && !symbols_.at_least(b.rows, a.rows);
+  return b_is_a_row ? b : a;
 }
 
 Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter) {
