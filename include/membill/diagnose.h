@@ -15,6 +15,7 @@ enum class OutOfMemoryKind : std::uint8_t {
   card,         // PyTorch's caching allocator: CUDA or HIP
   ascend,       // torch_npu's
   bare,         // the driver's own error without figures ("CUDA error: out of memory")
+  library,      // cuBLAS, cuDNN, NCCL or HCCL, whose buffers lie beside the allocator's
   host,         // host memory: DefaultCPUAllocator
   host_killed,  // the kernel ended a process (exit code -9)
 };

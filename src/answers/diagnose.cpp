@@ -100,25 +100,40 @@ struct Opening {
   std::string_view words;
   OutOfMemoryKind kind;
 };
-constexpr std::array<Opening, 9> kOpenings{{
+constexpr std::array<Opening, 24> kOpenings{{
     {"CUDA out of memory.", OutOfMemoryKind::card},
     {"HIP out of memory.", OutOfMemoryKind::card},
+    {"XPU out of memory.", OutOfMemoryKind::card},
     {"NPU out of memory.", OutOfMemoryKind::ascend},
     {"CUDA error: out of memory", OutOfMemoryKind::bare},
+    {"CUDA driver error: out of memory", OutOfMemoryKind::bare},        // expandable segments
+    {"cuda runtime error (2) : out of memory", OutOfMemoryKind::bare},  // torch before 1.0
+    {"HIP error: out of memory", OutOfMemoryKind::bare},
     {"hipErrorOutOfMemory", OutOfMemoryKind::bare},
     {"cudaErrorMemoryAllocation", OutOfMemoryKind::bare},
+    {"ACL_ERROR_RT_MEMORY_ALLOCATION", OutOfMemoryKind::bare},
+    {"error code is 207001", OutOfMemoryKind::bare},  // the same by its number
+    {"CUBLAS_STATUS_ALLOC_FAILED", OutOfMemoryKind::library},
+    {"CUDNN_STATUS_ALLOC_FAILED", OutOfMemoryKind::library},
+    {"Cuda failure 2 'out of memory'", OutOfMemoryKind::library},  // NCCL
+    {"Cuda failure 'out of memory'", OutOfMemoryKind::library},
     {"DefaultCPUAllocator: can't allocate memory", OutOfMemoryKind::host},
     {"DefaultCPUAllocator: not enough memory", OutOfMemoryKind::host},
-    {"exits with return code = -9", OutOfMemoryKind::host_killed},
+    {"numpy.core._exceptions._ArrayMemoryError", OutOfMemoryKind::host},
+    {"Cannot allocate memory (12)", OutOfMemoryKind::host},         // unable to mmap
+    {"exits with return code = -9", OutOfMemoryKind::host_killed},  // deepspeed
+    {"exitcode: -9", OutOfMemoryKind::host_killed},                 // torch.distributed.elastic
+    {"Signal 9 (SIGKILL)", OutOfMemoryKind::host_killed},
+    {"oom-kill", OutOfMemoryKind::host_killed},  // slurmstepd and the kernel
 }};
 
 OutOfMemoryEvent read_message(std::string_view text, OutOfMemoryKind kind) {
   if (kind == OutOfMemoryKind::card || kind == OutOfMemoryKind::ascend) return read_allocator_message(text, kind);
   OutOfMemoryEvent event;
   event.kind = kind;
-  if (const std::size_t at = text.find("tried to allocate ");
-      at != std::string_view::npos && kind == OutOfMemoryKind::host)
-    event.asked = size_after(text, at + 18);
+  for (const std::string_view words : {"tried to allocate ", "Unable to allocate "})
+    if (const std::size_t at = text.find(words); at != std::string_view::npos && kind == OutOfMemoryKind::host)
+      event.asked = size_after(text, at + words.size());
   return event;
 }
 
@@ -212,6 +227,11 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
     result.because = event.kind == OutOfMemoryKind::host
                          ? "host memory had no room for " + size_words(event.asked)
                          : "the kernel ended a process (signal 9): as a rule host memory ran out";
+  } else if (event.kind == OutOfMemoryKind::library) {
+    result.cause = OutOfMemoryCause::capacity;
+    result.because =
+        "a library (cuBLAS, cuDNN, NCCL) found no memory for its own buffers, which lie beside PyTorch's cache: the "
+        "card is full";
   } else if (!event.asked) {
     result.because =
         "the driver itself had no memory left, and its message has no figures: another process holds the card, or "
@@ -282,6 +302,9 @@ std::vector<std::string> remedies_in_order(const Diagnosis& diagnosis) {
   }
   list.insert(list.end(), less.begin(), less.end());
   if (diagnosis.cause == OutOfMemoryCause::capacity) list.insert(list.begin() + 3, expandable);
+  if (diagnosis.event.kind == OutOfMemoryKind::library)
+    list.insert(list.begin(),
+                "leave a few hundred MiB free (membill check --margin 1GiB): these buffers are taken late");
   return list;
 }
 

@@ -30,6 +30,7 @@ std::string kind_word(OutOfMemoryKind kind) {
     case OutOfMemoryKind::card: return "card";
     case OutOfMemoryKind::ascend: return "ascend";
     case OutOfMemoryKind::bare: return "driver";
+    case OutOfMemoryKind::library: return "library";
     case OutOfMemoryKind::host: return "host";
     case OutOfMemoryKind::host_killed: return "killed";
   }

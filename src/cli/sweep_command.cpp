@@ -31,6 +31,7 @@ std::vector<OptionSpec> options() {
   constexpr const char* kGroup = "Sweep";
   std::vector<OptionSpec> all = sweep_input_options();
   for (OptionSpec& option : std::vector<OptionSpec>{
+           {"--axes", Takes::value, "FILE", "lists and ranges by the keys of a job file, as YAML or JSON", kGroup, {}},
            {"--replay", Takes::nothing, "", "replay the allocator too: reserved, and the verdict", kGroup, {}},
            {"--fit", Takes::nothing, "", "only cases that fit or are tight; replays", kGroup, {}},
            {"--top", Takes::value, "N", "only the N cases with most tokens a step", kGroup, {}},

@@ -1,25 +1,18 @@
 #include "cli/sweep_grid.h"
 
 #include <algorithm>
-#include <array>
 
 #include "answers/axis.h"
 #include "base/text.h"
 #include "cli/machine.h"
 #include "cli/plan_options.h"
+#include "cli/sweep_axes.h"
 #include "membill/catalog.h"
 
 namespace membill::cli {
 namespace {
 
 constexpr std::size_t kMostCases = std::size_t{1} << 40U;
-
-struct MachineAxis {
-  const char* option;
-  const char* column;
-};
-constexpr std::array<MachineAxis, 3> kMachineAxes{
-    {{"--gpu", "hardware.gpu"}, {"--gpus", "hardware.count"}, {"--nodes", "hardware.nodes"}}};
 
 // Fields whose value is a list already, or free.
 bool takes_axis(const PlanFieldRow& row) {
@@ -53,6 +46,7 @@ std::vector<OptionSpec> sweep_input_options() {
 SweepGrid::SweepGrid(const Arguments& arguments, const std::string* model, const std::string* job)
     : arguments_(arguments) {
   Problems problems;
+  add_axes_of_file(arguments_, problems);
   for (const MachineAxis& axis : kMachineAxes) read_option_axis(axis.option, axis.column, problems);
   machine_axes_ = axes_.size();
   for (const PlanFieldRow& row : plan_fields())

@@ -160,4 +160,61 @@ TEST_CASE("the tensor of the size that was asked for is named") {
   CHECK(found.front().moment == "loss");
 }
 
+// As the releases print them; figures of public reports where there are some.
+TEST_CASE("messages of other generations and of libraries are told apart") {
+  struct Message {
+    const char* text;
+    OutOfMemoryKind kind;
+    OutOfMemoryCause cause;
+  };
+  const Message messages[] = {
+      {"RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 7.93 GiB total capacity; 7.36 GiB "
+       "already allocated; "
+       "10.12 MiB free; 4.50 MiB cached)",
+       OutOfMemoryKind::card, OutOfMemoryCause::capacity},
+      {"RuntimeError: cuda runtime error (2) : out of memory at /pytorch/aten/src/THC/generic/THCStorage.cu:58",
+       OutOfMemoryKind::bare, OutOfMemoryCause::unknown},
+      {"torch.AcceleratorError: CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported",
+       OutOfMemoryKind::bare, OutOfMemoryCause::unknown},
+      {"RuntimeError: CUDA driver error: out of memory", OutOfMemoryKind::bare, OutOfMemoryCause::unknown},
+      {"RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+       OutOfMemoryKind::library, OutOfMemoryCause::capacity},
+      {"node:811:1024 [3] NCCL WARN Cuda failure 2 'out of memory'", OutOfMemoryKind::library,
+       OutOfMemoryCause::capacity},
+      {"torch.distributed.DistBackendError: NCCL error: unhandled cuda error\nLast error:\nCuda failure 'out of "
+       "memory'",
+       OutOfMemoryKind::library, OutOfMemoryCause::capacity},
+      {"RuntimeError: NPU out of memory. Tried to allocate 26.44 GiB (NPU 3; 60.96 GiB total capacity; 30.23 GiB "
+       "already "
+       "allocated; 30.23 GiB current active; 25.36 GiB free; 33.08 GiB reserved in total by PyTorch)",
+       OutOfMemoryKind::ascend, OutOfMemoryCause::capacity},
+      {"torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 GiB. GPU 1 has a total capacity of 63.98 GiB "
+       "of which "
+       "1.02 GiB is free. Of the allocated memory 61.90 GiB is allocated by PyTorch, and 12.00 MiB is reserved by "
+       "PyTorch "
+       "but unallocated.",
+       OutOfMemoryKind::card, OutOfMemoryCause::capacity},
+      {"[enforce fail at alloc_cpu.cpp:75] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
+       "234881024 bytes. Error code 12 (Cannot allocate memory)",
+       OutOfMemoryKind::host, OutOfMemoryCause::host},
+      {"RuntimeError: unable to mmap 9976576152 bytes from file </model.safetensors>: Cannot allocate memory (12)",
+       OutOfMemoryKind::host, OutOfMemoryCause::host},
+      {"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 1.95 GiB for an array", OutOfMemoryKind::host,
+       OutOfMemoryCause::host},
+      {"traceback : Signal 9 (SIGKILL) received by PID 8716", OutOfMemoryKind::host_killed, OutOfMemoryCause::host},
+      {"[launch.py:321:sigkill_handler] exits with return code = -9", OutOfMemoryKind::host_killed,
+       OutOfMemoryCause::host},
+      {"slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.batch", OutOfMemoryKind::host_killed,
+       OutOfMemoryCause::host},
+  };
+  for (const Message& message : messages) {
+    INFO(message.text);
+    const Diagnosis found = only(message.text);
+    CHECK(found.event.kind == message.kind);
+    CHECK(found.cause == message.cause);
+    CHECK(!remedies_in_order(found).empty());
+  }
+  CHECK_THAT(gib_of(only(messages[7].text).event.asked), Catch::Matchers::WithinAbs(26.44, 0.01));
+}
+
 }  // namespace membill
