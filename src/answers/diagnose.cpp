@@ -81,8 +81,9 @@ OutOfMemoryEvent read_allocator_message(std::string_view text, OutOfMemoryKind k
         event.total = size_after(text, at + phrase.size());
   event.free = size_of(text, {" is free", " free;", " free"});
   event.allocated = size_of(text, {" already allocated", " is allocated by PyTorch"});
-  event.reserved = size_of(text, {" reserved in total by PyTorch", " cached)", " cached;"});
-  const auto unused = size_of(text, {" is reserved by PyTorch but unallocated"});
+  event.reserved = size_of(text, {" reserved in total by PyTorch"});
+  // Releases before 1.4 told the unused part of the cache.
+  const auto unused = size_of(text, {" is reserved by PyTorch but unallocated", " cached)", " cached;"});
   if (unused && event.allocated) event.reserved = checked_add(*event.allocated, *unused);
   if (const std::size_t at = text.find("this process has "); at != std::string_view::npos)
     event.in_use = size_after(text, at + 17);

@@ -31,7 +31,8 @@ class AxesFile {
     if (!value.is_list()) return io::value_text(value);
     std::vector<std::string> parts;
     for (const Value& item : value.items()) {
-      if (item.is_list() || item.is_map()) problems_.add({file_, key, "needs a value, a list of values, or a range", ""});
+      if (item.is_list() || item.is_map())
+        problems_.add({file_, key, "needs a value, a list of values, or a range", ""});
       parts.push_back(io::value_text(item));
     }
     return join(parts, ",");
@@ -81,7 +82,8 @@ void add_axes_of_file(Arguments& arguments, Problems& problems) {
   try {
     const io::TextFile file = io::read_file(*path);
     const Value tree = io::parse_tree(file.text, file.name);
-    if (!tree.is_map()) return problems.add({file.name, "", "needs a map of keys and their values", "batch: [1, 2, 4]"});
+    if (!tree.is_map())
+      return problems.add({file.name, "", "needs a map of keys and their values", "batch: [1, 2, 4]"});
     AxesFile(arguments, file.name, problems).add(tree, "");
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);

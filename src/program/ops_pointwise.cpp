@@ -18,10 +18,9 @@ DType promote(DType a, DType b) {
 
 const Shape& Recorder::broadcast(const Shape& a, const Shape& b) const {
   if (!symbols_.at_least(a.elements(), b.elements())) return b;
-  // One row of tokens has as many elements as a weight, whose shape is a column.
-  const bool b_is_a_row =
-      a.rows != b.rows && symbols_.at_least(b.elements(), a.elements()) && !symbols_.at_least(b.rows, a.rows);
-  return b_is_a_row ? b : a;
+  // A weight's shape is a column; one row of tokens has as many elements.
+  const bool a_is_a_column = a.width == Size(1) && b.width != Size(1);
+  return a_is_a_column && symbols_.at_least(b.elements(), a.elements()) ? b : a;
 }
 
 Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, bool to_parameter) {

@@ -18,6 +18,7 @@ TEST_CASE("more tokens never cost less, from one on") {
     for (const Checkpointing mode : {Checkpointing::none, Checkpointing::full}) {
       TrainingPlan plan;
       plan.method = method;
+      plan.adapter.targets = {"all-linear"};
       plan.checkpointing.mode = mode;
       std::int64_t last = 0;
       for (const std::int64_t seq : {1, 2, 3, 4, 8, 31, 32, 64, 128}) {
