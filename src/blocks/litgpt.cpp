@@ -63,6 +63,10 @@ Tensor LitgptArchitecture::attention(Forward& f, const LayerContext& layer, cons
   Tensor v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
   if (!grouped) v = with_its_product(f, v, q, k);
   v = f.r.view(std::move(v), {f.dims.N * dims.k, dims.v});
+  if (layer.kind.attention.qk_norm) {
+    q = fp32_rms_norm(f, modules.at("self_attn.q_norm"), f.r.view(std::move(q), {f.dims.N * dims.a, dims.d}));
+    k = fp32_rms_norm(f, modules.at("self_attn.k_norm"), f.r.view(std::move(k), {f.dims.N * dims.k, dims.d}));
+  }
   q = rotate(f, q, dims.a, dims.d);
   k = rotate(f, k, dims.k, dims.d);
   if (grouped) {
@@ -86,8 +90,7 @@ Tensor LitgptArchitecture::finish(Forward& f, const Modules& outer, Tensor hidde
   return fp32_rms_norm(f, outer.at("model.norm"), hidden);
 }
 
-Tensor LitgptArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
-                                Tensor*) const {
+Tensor LitgptArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels, Tensor*) const {
   Recorder& r = f.r;
   const auto widened = [&](Tensor logits) {
     r.set_items(f.items.loss_upcast);
@@ -105,7 +108,8 @@ Tensor LitgptArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden,
   std::vector<Tensor> logits, wide;
   for (const Tensor& chunk : chunks_of(f, hidden, chunk_count(f, f.dims.s), "gradient of the final states")) {
     r.set_items(f.items.loss_logits);
-    logits.push_back(head(f, outer, f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "final states of a chunk")));
+    logits.push_back(
+        head(f, outer, f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "final states of a chunk")));
   }
   hidden.drop();
   for (const Tensor& chunk : logits) wide.push_back(widened(chunk));

@@ -158,14 +158,12 @@ const std::array kLigerPrograms = {
 };
 
 const std::array kTorchtunePrograms = {
-    Row{"generic", &kTunePairs},
-    Row{"llama", &kTunePairs},
-    Row{"mistral", &kTunePairs},
-    Row{"qwen2", &kTuneHalves},
+    Row{"generic", &kTunePairs}, Row{"llama", &kTunePairs},  Row{"mistral", &kTunePairs},
+    Row{"qwen2", &kTuneHalves},  Row{"qwen3", &kTuneHalves},
 };
 
 const std::array kLitgptPrograms = {Row{"generic", &kLitgpt}, Row{"llama", &kLitgpt}, Row{"mistral", &kLitgpt},
-                                    Row{"qwen2", &kLitgpt}};
+                                    Row{"qwen2", &kLitgpt}, Row{"qwen3", &kLitgpt}};
 
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {
   for (const Row& row : programs)

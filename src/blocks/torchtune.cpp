@@ -55,6 +55,10 @@ Tensor TorchtuneArchitecture::attention(Forward& f, const LayerContext& layer, c
   Tensor k = apply_linear(f, modules.at("self_attn.k_proj"), hidden);
   Tensor v = f.r.view(apply_linear(f, modules.at("self_attn.v_proj"), hidden), {f.dims.N * dims.k, dims.v});
   k = rotate(f, k, dims.k, dims.d);
+  if (layer.kind.attention.qk_norm) {  // modules/attention.py: after the rotation
+    q = fp32_rms_norm(f, modules.at("self_attn.q_norm"), q);
+    k = fp32_rms_norm(f, modules.at("self_attn.k_norm"), k);
+  }
   if (layer.kind.attention.heads != layer.kind.attention.kv_heads) {
     k = f.r.contiguous_copy(std::move(k), {f.dims.N * dims.a, dims.d}, "keys of all heads");
     v = f.r.contiguous_copy(std::move(v), {f.dims.N * dims.a, dims.v}, "values of all heads");

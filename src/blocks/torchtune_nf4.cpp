@@ -21,7 +21,8 @@ Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
   };
   const Tensor first = indices();
   const Tensor second = indices();
-  const Tensor values = r.empty(half, type, "values of half of the weights"), others = r.empty(half, type, "values of half of the weights");
+  const Tensor values = r.empty(half, type, "values of half of the weights"),
+               others = r.empty(half, type, "values of half of the weights");
   const Tensor scales = r.empty(flat(r.symbols().ceil_div(shape.elements(), Size(kBlock))), type, "decoded scales");
   const auto scaled = [&] {
     const Tensor repeated = r.empty(half, type, "scale of each weight");

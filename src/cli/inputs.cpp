@@ -51,6 +51,8 @@ void collect(Problems& problems, const Read& read) {
   }
 }
 
+constexpr const char* kFramework = "--framework";
+
 io::JobFile read_job(const Arguments& arguments, const std::string* model, const std::string* job_path,
                      const io::DataDirs& dirs, const char* format_option, Problems& problems) {
   io::ImportContext context;
@@ -61,6 +63,12 @@ io::JobFile read_job(const Arguments& arguments, const std::string* model, const
   std::int64_t gpus = 0;
   const std::string* count = arguments.value("--gpus");  // a wrong one is read_machine's to refuse
   if (count != nullptr && parse_count(*count, gpus, why) && gpus > 0) context.gpus = gpus;
+  if (const std::string* framework = arguments.value(kFramework)) {
+    if (job_path != nullptr || !arguments.command.empty())
+      problems.add({kCommandLine, kFramework, "is for a plan without a job file, which says it itself", ""});
+    const std::string* method = arguments.value("--method");
+    return io::import_defaults(*framework, method == nullptr ? "" : *method, context, problems);
+  }
   return job_path != nullptr ? io::import_job(*job_path, context, problems)
                              : io::import_command(arguments.command, context, problems);
 }
@@ -143,7 +151,7 @@ JobInputs read_job_inputs(const Arguments& arguments, const std::string* model, 
                           const char* format_option, Problems& problems) {
   JobInputs inputs;
   collect(problems, [&] { inputs.dirs = data_dirs(arguments); });
-  if (job_path != nullptr || !arguments.command.empty()) {
+  if (job_path != nullptr || !arguments.command.empty() || arguments.has(kFramework)) {
     collect(problems, [&] { inputs.job = read_job(arguments, model, job_path, inputs.dirs, format_option, problems); });
   }
   read_plan_and_machine(arguments, inputs, problems);
@@ -166,8 +174,9 @@ bool names_job(const std::string& name) {
 std::vector<OptionSpec> input_options() {
   std::vector<OptionSpec> all{
       {"--job", Takes::value, "FILE", "a job file of any format, or a launch script; options beside it win", "Job", {}},
-      {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job",
-       job_formats()}};
+      {"--as", Takes::value, "FORMAT", "the job file's format, where its content leaves it open", "Job", job_formats()},
+      {kFramework, Takes::value, "NAME", "whose defaults hold where no option says otherwise", "Job",
+       io::front_ends()}};
   for (std::vector<OptionSpec> more : {machine_options(), model_options(), plan_options()}) {
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }

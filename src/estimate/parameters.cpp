@@ -113,7 +113,7 @@ class Builder {
       job_.buffers.push_back(r_.empty({Size(model_.max_positions), both}, base_dtype(plan_), "rotary cache", buffers_));
       return;
     }
-    const bool qwen = model_.model_type == "qwen2";
+    const bool qwen = model_.model_type == "qwen2" || model_.model_type == "qwen3";
     const Size tables = qwen && has_adapters(plan_) ? dims_.L : Size(1);  // lora_qwen2 makes one a layer
     const Size width = dims_.kinds.at(1).at(0).rotary * Size(qwen ? 2 : 1) * tables;
     job_.buffers.push_back(r_.empty({Size(model_.max_positions), width}, DType::fp32, "rotary cache", buffers_));

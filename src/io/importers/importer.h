@@ -109,6 +109,13 @@ struct Importer {
 // The same from a job that was taken apart already.
 [[nodiscard]] JobFile import_source(const JobSource& source, const ImportContext& context, Problems& problems);
 
+// The job that front end `name` makes of nothing but a model and a `method` ("full", "lora", ...; empty: its own default). Throws
+// InputError when it is no front end.
+[[nodiscard]] JobFile import_defaults(const std::string& name, const std::string& method, const ImportContext& context,
+                                      Problems& problems);
+// What --framework takes.
+[[nodiscard]] std::vector<std::string> front_ends();
+
 // Keys of `map` among `words` (blanks between).
 [[nodiscard]] int count_keys(const Value& map, std::string_view words);
 // Reads a JSON or YAML file that a job names, from the current folder or from `folder`; nothing and a problem of `key` when it is not

@@ -96,6 +96,7 @@ void read_lora(KeyReader& reader, Draft& draft) {
 
 void read_model(KeyReader& reader, Draft& draft) {
   const std::optional<std::string> component = reader.text("model._component_");
+  if (!component && draft.context.model) return draft.set("method", Value::of("full"));
   if (!component) return reader.problem("model._component_", "is missing", "torchtune.models.llama3_1.llama3_1_8b");
   std::string builder = component->substr(component->rfind('.') + 1);
   const bool quantized = builder.starts_with("qlora_") || reader.flag("model.quantize_base");
