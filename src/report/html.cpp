@@ -25,6 +25,7 @@ p{margin:2px 0}
 svg.mb{width:100%;height:auto;min-width:720px;display:block}
 table{border-collapse:collapse;min-width:60%}
 th,td{padding:3px 14px 3px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--grid)}
+td:first-child{min-width:11em}
 th{color:var(--soft);font-weight:600}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .sum td{font-weight:600}

@@ -95,6 +95,11 @@ bool closes(std::string_view character) {
   return kSigns.find(character) != std::string_view::npos;
 }
 
+// Signs that no line ends with.
+bool opens(std::string_view character) {
+  return std::string_view("\uFF08\u300C\u300A").find(character) != std::string_view::npos;
+}
+
 // What a line may not break.
 struct Piece {
   std::string text;
@@ -103,7 +108,8 @@ struct Piece {
 
 std::vector<Piece> pieces_of(std::string_view clean) {
   std::vector<Piece> pieces;
-  bool open = false, blank = false;  // whether the last piece goes on; a blank came before
+  bool open = false, blank = false;  // whether the last piece goes on with what is not wide; a blank came before
+  bool opened = false;               // the last piece ends with an opening sign
   while (!clean.empty()) {
     const std::string_view character = clean.substr(0, character_length(clean));
     clean.remove_prefix(character.size());
@@ -113,12 +119,13 @@ std::vector<Piece> pieces_of(std::string_view clean) {
       continue;
     }
     const bool wide = is_wide(character);
-    const bool joins = !blank && !pieces.empty() && ((wide && closes(character)) || (open && !wide));
+    const bool joins = !blank && !pieces.empty() && (opened || (wide && closes(character)) || (open && !wide));
     if (joins)
       pieces.back().text += character;
     else
       pieces.push_back({std::string(character), blank});
     open = !wide;
+    opened = wide && opens(character);
     blank = false;
   }
   return pieces;

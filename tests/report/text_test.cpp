@@ -75,6 +75,7 @@ TEST_CASE("wide characters take two columns and lines are broken beside them, bu
   CHECK(text_width("a模b") == 4);
   CHECK(wrapped("显存GiB\uFF0C不够", 9) == std::vector<std::string>{"显存GiB\uFF0C", "不够"});
   CHECK(wrapped("显存GiB\uFF0C不够", 8) == std::vector<std::string>{"显存", "GiB\uFF0C不", "够"});
+  CHECK(wrapped("一二\uFF081 GiB\uFF09", 6) == std::vector<std::string>{"一二", "\uFF081", "GiB\uFF09"});
   CHECK(wrapped("一二三四", 5) == std::vector<std::string>{"一二", "三四"});
 }
 
