@@ -142,6 +142,7 @@ struct ModelSpec {
   std::int64_t layers = 0;         // of the decoder (or the only) stack
   std::int64_t max_positions = 0;  // 0 = unknown
   bool tied_embeddings = false;    // head and embedding are one tensor; the census then has no head tensor
+  bool scales_head_input = false;  // t5, umt5: the head multiplies states that were scaled by 1/sqrt(hidden)
   NormKind norm = NormKind::rms;
   PositionKind position = PositionKind::rotary;
   double hidden_dropout = 0;     // residual dropout of the config

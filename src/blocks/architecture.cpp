@@ -24,6 +24,10 @@ Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
   return embedded;
 }
 
+Tensor Architecture::enter_section(Forward&, const Modules&, const Section&, Tensor hidden, LayerInputs&) const {
+  return hidden;
+}
+
 LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }
 
 Module& Architecture::head_matrix(const Modules& outer) const {

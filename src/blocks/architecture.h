@@ -18,6 +18,9 @@ class Architecture {
   [[nodiscard]] virtual Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const;
   // What the model makes once and passes to every layer: masks and rotary tables. `hidden` is the first layer's input.
   [[nodiscard]] virtual LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  // What runs between two stacks of layers, before the first layer of `section`. Returns that layer's input.
+  [[nodiscard]] virtual Tensor enter_section(Forward& f, const Modules& outer, const Section& section, Tensor hidden,
+                                             LayerInputs& inputs) const;
   // One decoder layer.
   [[nodiscard]] virtual Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
                                      const LayerInputs& inputs) const = 0;
@@ -40,6 +43,9 @@ class Architecture {
 
   // False for encoders, which predict no next word.
   [[nodiscard]] virtual bool causal() const { return true; }
+
+  // False where checkpointed layers are not modelled: they share more than their input.
+  [[nodiscard]] virtual bool recomputes() const { return true; }
 
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }

@@ -45,6 +45,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   scores = r.mul_scalar(std::move(scores), "scaled scores");
   if (call.shape.logit_softcap)
     scores = r.mul_scalar(r.tanh(r.mul_scalar(std::move(scores), "scores over the cap")), "capped scores");
+  if (call.bias.defined()) scores = r.add(scores, call.bias, "scores with their bias");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
   Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
   if (call.native_softmax && !call.wide_scores) scores.drop();
@@ -133,17 +134,25 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   };
   Tensor output = made({rows, v.width()}, q.dtype(), "attention output");
   Tensor statistic = node ? made({statistic_rows, Size(1)}, DType::fp32, "attention log-sum-exp") : Tensor();
-  Tensor seeds = made({Size(2), Size(1)}, DType::int64, "attention seeds");
+  const bool drops = f.attention_dropout > 0;  // then the seeds are in host memory
+  Tensor seeds = drops ? Tensor() : made({Size(2), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
   kept.output = r.detach(r.saved(output));
   kept.statistic = r.saved(statistic);
-  kept.seeds = r.saved(seeds);
+  if (!drops) kept.seeds = r.saved(seeds);
+  std::vector<Edge> edges{r.edge(q), r.edge(k), r.edge(v)};
+  const bool learned = mask.defined() && mask.requires_grad();
+  if (learned) edges.push_back(r.edge(mask));
   r.record(
-      {&output}, {r.edge(q), r.edge(k), r.edge(v)},
-      [kept, kept_mask, rows, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec,
-                                                                                                Gradients&) {
+      {&output}, std::move(edges),
+      [kept, kept_mask, rows, learned, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec,
+                                                                                                         Gradients&) {
         Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                          rec.empty(vs, type, "value gradient")};
+        if (learned) {
+          const Size padded = rec.symbols().ceil_div(kept_mask.width(), Size(16)) * Size(16);
+          result.push_back(rec.empty({rows, padded}, type, "gradient of the position bias"));
+        }
         const bool grouped = !rec.symbols().equal(ks.rows, qs.rows);
         const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
         const Tensor all_values =
@@ -164,6 +173,19 @@ Tensor additive_mask(Forward& f, const Tensor& given, DType type) {
   return mask;
 }
 
+// pad_bias of aten/native/transformers/attention.cpp: the last axis padded to a multiple of 8, of which the kernel sees a part.
+Tensor padded_bias(Forward& f, Tensor bias) {
+  Recorder& r = f.r;
+  if (r.symbols().is_multiple(f.dims.s, 8)) return bias;
+  const Shape padded{bias.rows(), r.symbols().ceil_div(f.dims.s, Size(8)) * Size(8)};
+  Tensor out = r.empty(padded, bias.dtype(), "padded position bias");
+  if (r.needs_node({&bias}))
+    r.record({&out}, {r.edge(bias)}, [shape = bias.shape(), type = bias.dtype()](Recorder& rec, Gradients&) {
+      return Gradients{rec.empty(shape, type, "gradient of the position bias, cut")};
+    });
+  return r.slice(std::move(out), f.dims.s);
+}
+
 // Its output lies as (b, s, heads, d) whatever the queries do.
 Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
@@ -172,6 +194,12 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
     v = repeat_heads(f, call, v, call.dims.v);
   }
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  if (call.bias.defined()) {
+    const Tensor bias = padded_bias(f, r.autocast_input(call.bias));
+    const Tensor whole = r.broadcast_view(bias, {f.dims.N * call.dims.a, f.dims.s});
+    Tensor output = efficient_kernel(f, call, whole, std::move(q), std::move(k), std::move(v));
+    return r.view(std::move(output), {f.dims.N, call.dims.a * call.dims.v});
+  }
   const Tensor bias = call.mask.defined() ? additive_mask(f, call.mask, q.dtype()) : Tensor();
   Tensor output = efficient_kernel(f, call, bias, std::move(q), std::move(k), std::move(v));
   return r.view(std::move(output), {f.dims.N, call.dims.a * call.dims.v});

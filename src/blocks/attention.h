@@ -24,6 +24,7 @@ struct AttentionCall {
   bool keeps_softmax = false;   // eager: the softmax's result goes on in its own type (fp32 under autocast)
   bool wide_scores = false;     // eager: queries and keys in fp32 for the scores (gptj)
   Tensor* weights = nullptr;    // eager: the attention weights, which the caller receives and holds
+  Tensor bias{};  // added to the scores: one of rows heads·s, width s for all rows of the batch; it may be learned
 };
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
 

@@ -1,5 +1,7 @@
 #include "blocks/causal_lm.h"
 
+#include <utility>
+
 namespace membill {
 namespace {
 
@@ -45,8 +47,11 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   r.set_items(f.items.embedding);
   Tensor hidden = architecture.embed(f, modules.outer, ids);
   if (f.locals.empty()) f.locals.push_back(hidden);
-  const LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
+  LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
+  std::size_t section = modules.units.empty() ? 0 : modules.units.front().section;
   for (UnitModules& unit : modules.units) {
+    if (std::exchange(section, unit.section) != unit.section)
+      hidden = architecture.enter_section(f, modules.outer, f.model.sections[unit.section], std::move(hidden), inputs);
     r.writer().enter(unit.unit, true);
     hidden = run_unit(f, architecture, unit, std::move(hidden), inputs);
     r.writer().leave();

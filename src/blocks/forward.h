@@ -147,6 +147,8 @@ struct Forward {
   std::int64_t multiprocessors = 108;             // of the card: kernels that make partial results make one each
   std::vector<Tensor>* loop_variables = nullptr;  // what the loop holds of the model's outputs until the next forward
   Tensor position_ids{}, batch_mask{};            // where the batch brings them
+  Tensor position_bias{}, cross_bias{};           // t5: what a stack's first layer makes for all of its layers
+  Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

@@ -27,6 +27,7 @@
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
 #include "blocks/phi.h"
+#include "blocks/t5.h"
 #include "blocks/torchtune.h"
 
 namespace membill {
@@ -77,6 +78,7 @@ const FalconArchitecture kFalcon;
 const PhiArchitecture kPhi;
 const StableLmArchitecture kStableLm;
 const Starcoder2Architecture kStarcoder2;
+const T5Architecture kT5;
 
 const Liger<LlamaArchitecture> kLigerLlama;
 const Liger<GemmaArchitecture> kLigerGemma;
@@ -147,6 +149,9 @@ const std::array kPrograms = {
     Row{"smollm3", &kLlama},
     Row{"stablelm", &kStableLm},
     Row{"starcoder2", &kStarcoder2},
+    Row{"t5", &kT5},
+    Row{"mt5", &kT5},
+    Row{"umt5", &kT5},
     Row{"xlm-roberta", &kRoberta},
 };
 

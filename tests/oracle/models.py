@@ -60,6 +60,8 @@ def class_for(config):
     """The class of the model's head: masked words where `architectures` says so, else the next token."""
     import transformers
     named = (config.architectures or [""])[0]
+    if config.is_encoder_decoder:
+        return transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForMaskedLM if named.endswith("ForMaskedLM") else transformers.AutoModelForCausalLM
 
 

@@ -73,7 +73,7 @@ T5Shape read_t5_shape(const ConfigReader& config) {
   const std::string projection = config.word("feed_forward_proj", "relu");
   const bool says_gated = projection.starts_with("gated-");
   shape.mlp.gated = config.flag("is_gated_act", says_gated);
-  shape.mlp.activation = says_gated ? projection.substr(6) : projection;
+  shape.mlp.activation = projection == "gated-gelu" ? "gelu_new" : says_gated ? projection.substr(6) : projection;
   shape.buckets = config.size("relative_attention_num_buckets");
   return shape;
 }
@@ -89,6 +89,7 @@ ModelSpec describe_t5_shape(const ConfigReader& config, std::string_view model_t
         "the file unties the head, but transformers builds it tied; a checkpoint with its own lm_head holds " +
         std::to_string(checked_mul(spec.vocab, spec.hidden)) + " parameters more");
   }
+  spec.scales_head_input = model_type != "mt5" && config.flag("tie_word_embeddings", true);
   spec.position = PositionKind::relative;
   spec.hidden_dropout = config.dropout("dropout_rate", 0.1);
   T5Shape shape = read_t5_shape(config);
