@@ -50,6 +50,9 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (!root_.is_empty()) close(root_);
   }
 
+  // Each micro-batch's reduced gradient takes the place of the one before.
+  [[nodiscard]] bool carries_over() const override { return true; }
+
   void begin_micro_batch(bool last) override {
     reduces_ = last || !engine_flag(plan_, "no_sync", plan_.loop == Loop::trainer);
   }
