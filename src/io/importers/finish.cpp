@@ -3,6 +3,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "io/importers/fine_tunes.h"
 #include "io/importers/parts.h"
 #include "io/model_source.h"
 
@@ -28,6 +29,7 @@ constexpr StoredEnding kStoredEndings[] = {
     {"-aqlm-2bit-1x16", "aqlm"},
     {"-bf16", ""},
     {"-mxfp4", "mxfp4"},
+    {"-fp8", "fp8"},
 };
 // Endings of fine-tuned versions, whose shapes are those of the base.
 constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf",  "-chat",    "-it",   "-base", "-hf",
@@ -94,6 +96,7 @@ std::string preset_of_relative(const std::string& name, const DataDirs& dirs, st
   const std::vector<ModelPreset> presets = all_models(dirs);
   for (const std::string& relative : relatives(name, quantization)) {
     if (std::string found = preset_of(relative, presets); !found.empty()) return found;
+    if (std::string found = preset_of(base_of_fine_tune(relative), presets); !found.empty()) return found;
   }
   quantization.clear();
   return {};
