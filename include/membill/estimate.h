@@ -18,6 +18,7 @@ namespace membill {
 struct EstimateOptions {
   bool replay = true;          // replay the allocator: reserved, and the verdict on a card
   bool smallest_card = false;  // bisect the least capacity on which the replay survives
+  bool timeline = true;        // fold the timeline that pictures draw
 };
 
 // What is wrong with the three inputs together (an adapter target that no module has, degrees that do not divide, a stage that

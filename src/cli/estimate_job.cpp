@@ -26,6 +26,7 @@ ExitCode estimate_job(const Arguments& arguments, const JobRequest& request, Out
   problems.throw_if_any();
   EstimateOptions options;
   options.smallest_card = arguments.is_on("--smallest-card");
+  options.timeline = format->draws;
   const Report report = estimate(inputs.model, inputs.plan, inputs.hardware, options);
   if (arguments.is_on("--show-inputs")) output.notes = std::move(inputs.notes);
   return print_report(report, *format, arguments, output);

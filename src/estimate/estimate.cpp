@@ -68,7 +68,7 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.at_least = !job.activations_known;
   report.items = bill.items;
   report.moments = bill.moments;
-  report.timeline = make_timeline(job, bill);
+  if (options.timeline) report.timeline = make_timeline(job, bill);
   report.peak_moment = bill.peak_moment;
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);

@@ -22,6 +22,7 @@ struct Format {
   std::string_view summary;  // one line for people
   // The whole output, newline at its end included.
   std::string (*render)(const Report& report, const RenderOptions& options);
+  bool draws = false;  // shows the report's timeline
 };
 
 // Every format, the default first. A new one is a file and a row here.
