@@ -44,7 +44,7 @@ class Architecture {
   // False for encoders, which predict no next word.
   [[nodiscard]] virtual bool causal() const { return true; }
 
-  // False where checkpointed layers are not modelled: they share more than their input.
+  // False where checkpointed layers are not modelled (they share more than their input): their activations are unknown.
   [[nodiscard]] virtual bool recomputes() const { return true; }
 
   // Names that the census gives to what every causal model has.

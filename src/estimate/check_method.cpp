@@ -56,9 +56,6 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   "method lora, or weights bf16"});
   }
   check_stage(model, plan, problems);
-  const Architecture* program = find_architecture(model.model_type, plan.implementation);
-  if (program != nullptr && !program->recomputes() && plan.checkpointing.mode != Checkpointing::none)
-    problems.add({"", "checkpointing", "of " + model.model_type + " is not billed yet", "none"});
   if (!format.quantized && row.storage && *row.storage != plan.weights) {
     const std::string storage(weight_format(*row.storage).name);
     problems.add({"", "weights",

@@ -50,6 +50,8 @@ class JobRun {
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
     r_.keep_results_of(kept_operators(plan.checkpointing));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
+    if (program_ != nullptr && !program_->recomputes() && plan.checkpointing.mode != Checkpointing::none)
+      program_ = nullptr;
   }
 
   Simulation run() {
