@@ -86,13 +86,24 @@ constexpr KeyRow kRows[] = {
     {"gptq", "false", "the base is stored by GPTQ", {}, "peft.py"},
     {"world_size", "", "cards in all"},
     {"quantize_moe_experts", "false", "experts are stored in 4 or 8 bits too"},
+    {"lora_mlp_kernel", "false", "fused adapters of the MLP"},
+    {"lora_qkv_kernel", "false", "fused adapters of queries, keys and values"},
+    {"lora_o_kernel", "false", "fused adapter of the output projection"},
+    {"lora_embedding_kernel", "false", "fused adapter of the embedding"},
+    {"tiled_mlp", "false", "the MLP runs on parts of a sequence"},
+    {"tiled_mlp_num_shards", "", "parts of it"},
+    {"qat", "", "quantisation-aware training"},
+    {"auto_find_batch_size", "false", "the batch is halved after an out of memory error"},
+    {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "peft.py"},
+    {"peft_layers_to_transform", "", "layers that get an adapter", {}, "peft.py"},
+    {"lora_layers_to_transform", "", "", "peft_layers_to_transform"},
     {"layer_offloading", "false", "frozen layers live on the host"},
 };
 
 constexpr std::string_view kHarmless =
     "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x "
     "mean_resizing_embeddings "
-    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* qat* quantization* "
+    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* quantization* "
     "dynamic_checkpoint* "
     "center_rewards_coefficient num_labels dpo_* datasets* shuffle_* dataset_* skip_prepare_dataset "
     "num_dataset_shards_to_save "
@@ -106,9 +117,9 @@ constexpr std::string_view kHarmless =
     "use_pose pose_* "
     "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* "
     "flash_optimum sdpa_varlen "
-    "fused_attn_kernel experts_implementation scaling_softmax* lora_mlp_kernel lora_qkv_kernel lora_o_kernel "
-    "lora_embedding_kernel "
-    "use_eaft eaft_* tiled_mlp* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes "
+    "fused_attn_kernel experts_implementation scaling_softmax* "
+    ""
+    "use_eaft eaft_* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes "
     "fsdp_final_state_dict_type "
     "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
     "warmup_steps warmup_ratio "
@@ -124,11 +135,11 @@ constexpr std::string_view kHarmless =
     "use_kernels "
     "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token "
     "additional_special_tokens "
-    "loftq_* lora_model_dir lora_fan_in_fan_out lora_target_parameters lora_rank_pattern lora_alpha_pattern "
+    "loftq_* lora_model_dir lora_fan_in_fan_out lora_rank_pattern lora_alpha_pattern "
     "lora_on_cpu "
-    "peft_layers_to_transform peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
+    "peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
     "merge_* relora* "
-    "auto_find_batch_size train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
+    "train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
     "lr_* "
     "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha "
     "evaluation_strategy "
@@ -137,7 +148,7 @@ constexpr std::string_view kHarmless =
     "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe "
     "use_sonicmoe use_* dsv4_* val_* "
     "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
-    "debug lora_layers_to_transform gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
+    "debug gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
     "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype";
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
@@ -305,6 +316,33 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
     draft.set("sharding.bucket_cap_mb", bucket);
 }
 
+// Keys that move memory in ways that are not billed, and what is billed instead.
+struct LeftOut {
+  const char* key;
+  const char* what;
+};
+constexpr LeftOut kLeftOut[] = {
+    {"lora_mlp_kernel", "keeps fewer activations of the MLP: adapters are billed as PEFT runs them"},
+    {"lora_qkv_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
+    {"lora_o_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
+    {"lora_embedding_kernel", "keeps fewer activations: adapters are billed as PEFT runs them"},
+    {"tiled_mlp", "is not billed: the MLP is billed over whole sequences"},
+    {"qat", "is not billed: weights are billed without fake quantisation"},
+    {"lora_target_parameters", "is not billed: adapters of linears alone are"},
+    {"peft_layers_to_transform", "is not billed: every layer is billed with adapters"},
+    {"layer_offloading", "is not billed: frozen layers are billed on the card"}};
+
+void state_what_is_left_out(KeyReader& reader, Draft& draft) {
+  for (const LeftOut& left : kLeftOut) {
+    const Value* value = reader.given(left.key);
+    if (value == nullptr || value_text(*value) == "false") continue;
+    draft.warnings.push_back(std::string(left.key) + " " + left.what);
+  }
+  if (reader.flag("tiled_mlp")) reader.use("tiled_mlp_num_shards");
+  if (reader.flag("auto_find_batch_size"))
+    draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
+}
+
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "axolotl") return 100;
   if (source.arguments || source.keys.find("base_model") == nullptr) return 0;
@@ -334,8 +372,7 @@ void read(const JobSource& source, Draft& draft) {
   const std::string compile = to_lower(reader.text("torch_compile").value_or("false"));
   draft.set("compile", Value::of(compile == "true"));
   read_loss(reader, draft);
-  if (reader.flag("layer_offloading"))
-    draft.warnings.push_back("layer_offloading is not billed: frozen layers are billed on the card");
+  state_what_is_left_out(reader, draft);
   read_engine(reader, source, draft);
   set_quant_storage("bfloat16", draft);  // loaders/model.py: bnb_4bit_quant_storage
   draft.add_records(reader);

@@ -124,6 +124,10 @@ void read_engine(const JobSource& source, KeyReader& reader, Draft& draft) {
   bool distributed = world_size(draft).value_or(1) > 1;
   for (const std::string& word : source.launch.program)
     distributed = distributed || word.find("_distributed") != std::string::npos;
+  if (distributed && source.file.find("single_device") != std::string::npos && source.launch.program.empty()) {
+    draft.assume("the file's name is that of a single-device recipe: each card trains by itself");
+    distributed = false;
+  }
   if (!distributed) return draft.set("engine", Value::of("torch"));
   draft.set("engine", Value::of("fsdp2"));
   draft.set("sharding.fsdp", Value::of(reader.flag("fsdp_reshard_after_forward") ? "full_shard" : "shard_grad_op"));
