@@ -263,9 +263,9 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
 
 std::vector<std::string> remedies_in_order(const Diagnosis& diagnosis) {
   const bool ascend = diagnosis.event.kind == OutOfMemoryKind::ascend;
-  const std::string variable =
-      ascend ? "PYTORCH_NPU_ALLOC_CONF" : "PYTORCH_ALLOC_CONF (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)";
-  const std::string expandable = "set " + variable + "=expandable_segments:True";
+  const std::string expandable =
+      ascend ? "set PYTORCH_NPU_ALLOC_CONF=expandable_segments:True"
+             : "set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before torch 2.9)";
   const std::vector<std::string> less{
       "batch 1 and accumulate more: the same tokens a step",
       "checkpointing full: one layer's activations at a time",

@@ -1,9 +1,12 @@
 // membill diagnose: the out-of-memory messages of a log.
+#include <algorithm>
+
 #include "cli/any_report.h"
 #include "cli/command_list.h"
 #include "cli/data_option.h"
 #include "cli/inputs.h"
 #include "cli/listing.h"
+#include "cli/terminal.h"
 #include "io/text_file.h"
 #include "membill/diagnose.h"
 #include "report/text.h"
@@ -57,18 +60,30 @@ ListingRow row_of(const Diagnosis& found, const std::vector<SizeMatch>& matches)
            {"remedies", remedies_in_order(found)}}};
 }
 
+// Broken where the terminal ends; what follows stands under the text behind `lead`.
+void append_lines(const std::string& lead, const std::string& text, std::string& out) {
+  std::string start = lead;
+  for (const std::string& part : report::wrapped(text, std::max<std::size_t>(terminal_width(), 80) - lead.size())) {
+    out += start + part + "\n";
+    start.assign(lead.size(), ' ');
+  }
+}
+
 std::string text_of(const Diagnosis& found, const std::vector<SizeMatch>& matches, bool with_job) {
-  std::string out = "line " + std::to_string(found.event.line) + ": " + std::string(cause_word(found.cause)) + ": " +
-                    found.because + "\n";
+  std::string out;
+  append_lines("line " + std::to_string(found.event.line) + ": ",
+               std::string(cause_word(found.cause)) + ": " + found.because, out);
   if (with_job && found.event.asked) {
     for (const SizeMatch& match : matches)
-      out += "  as large as that: " + match.label + " in " + match.moment + " (" + match.item + ", " +
-             report::size_text(match.bytes) + ")\n";
+      append_lines("  ",
+                   "as large as that: " + match.label + " in " + match.moment + " (" + match.item + ", " +
+                       report::size_text(match.bytes) + ")",
+                   out);
     if (matches.empty()) out += "  no tensor of the job's step is as large as that\n";
   }
   int number = 1;
   for (const std::string& remedy : remedies_in_order(found))
-    out += "  " + std::to_string(number++) + ". " + remedy + "\n";
+    append_lines(report::right_aligned(std::to_string(number++), 3) + ". ", remedy, out);
   return out;
 }
 

@@ -80,8 +80,7 @@ class Walk {
       sum_left += *item.at_peak;
       highest_left = std::max(highest_left, *item.at_peak);
     }
-    if (left > 0)
-      out_ += say(language_, "explain.others", size_text(highest_left + 1), left, size_text(sum_left)) + "\n";
+    if (left > 0) lines(say(language_, "explain.others", size_text(highest_left + 1), left, size_text(sum_left)), "");
     out_ += say(language_, "explain.sum", (report_.at_least ? "> " : "") + size_text(peak_)) + "\n";
   }
 
@@ -141,8 +140,7 @@ class Walk {
         if (!names.empty()) names += word("list.comma");
         names += say(language_, "explain.named", item_name(*item, language_), size_text(std::abs(change)));
       }
-      if (!names.empty())
-        out_ += say(language_, more ? "explain.more" : "explain.less", word(other.name), names) + "\n";
+      if (!names.empty()) lines(say(language_, more ? "explain.more" : "explain.less", word(other.name), names), "");
     }
   }
 
@@ -181,7 +179,9 @@ class Walk {
 
   void verdict() {
     const std::string text = verdict_sentence(report_, language_);
-    if (!text.empty()) out_ += "\n" + text + "\n";
+    if (text.empty()) return;
+    out_ += "\n";
+    lines(text, "");
   }
 
   const Report& report_;

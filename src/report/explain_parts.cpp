@@ -9,6 +9,8 @@
 namespace membill::report {
 namespace {
 
+constexpr std::size_t kColumns = 80;
+
 bool belongs(const LineItem& item, std::string_view name) {
   return item.where == Place::device &&
          (item.category == name || item.id == name || item.id.rfind(std::string(name) + ".", 0) == 0);
@@ -27,7 +29,10 @@ std::string head_lines(const Report& report, Language language) {
   const std::string line = translated ? say(language, "explain.model", clean_text(model.name), clean_text(model.family),
                                             count_text(*model.parameters), count_text(*model.trainable_parameters))
                                       : model_line(report);
-  return line + "\n" + plan_line(report) + "\n";
+  std::string text;
+  for (const std::string& whole : {line, plan_line(report)})
+    for (const std::string& part : wrapped(whole, kColumns)) text += part + "\n";
+  return text;
 }
 
 const Moment* second_moment(const Report& report) {
