@@ -1,5 +1,7 @@
 #include "cli/export_job.h"
 
+#include <algorithm>
+
 #include "io/model_source.h"
 #include "membill/catalog.h"
 
@@ -9,9 +11,10 @@ namespace {
 void name_model(const std::string& name, const io::DataDirs& dirs, io::ExportJob& job) {
   job.model = name;
   for (const io::ModelPreset& preset : io::all_models(dirs)) {
-    if (name != preset.short_name && name != preset.hub_id) continue;
+    const bool is_alias = std::find(preset.aliases.begin(), preset.aliases.end(), name) != preset.aliases.end();
+    if (name != preset.short_name && name != preset.hub_id && !is_alias) continue;
     job.preset = preset.short_name;
-    if (!preset.hub_id.empty()) job.model = preset.hub_id;
+    if (!preset.hub_id.empty() && !is_alias) job.model = preset.hub_id;
   }
 }
 

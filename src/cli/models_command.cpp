@@ -1,4 +1,7 @@
 // membill models: the presets, with their exact parameter counts.
+#include <algorithm>
+
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/data_option.h"
 #include "cli/listing.h"
@@ -8,11 +11,13 @@
 namespace membill::cli {
 namespace {
 
-ListingRow listing_row(const std::string& hub_id, const ModelSpec& model) {
+constexpr const char* kMatch = "--match";
+
+ListingRow listing_row(const io::ModelPreset& preset, const ModelSpec& model) {
   const Family* family = find_family(model.model_type);
   return {model.name,
           {{"short_name", model.name},
-           {"name", hub_id},
+           {"name", preset.hub_id},
            {"family", model.model_type},
            {"class", model.class_name},
            {"parameters", model.parameters()},
@@ -22,7 +27,8 @@ ListingRow listing_row(const std::string& hub_id, const ModelSpec& model) {
            {"vocab", model.vocab},
            {"tied_embeddings", model.tied_embeddings},
            {"activations_modelled", family != nullptr && family->activations_modelled},
-           {"source", model.source}}};
+           {"source", model.source},
+           {"aliases", preset.aliases}}};
 }
 
 std::vector<ArgumentSpec> arguments() {
@@ -31,33 +37,46 @@ std::vector<ArgumentSpec> arguments() {
 
 std::vector<OptionSpec> options() {
   std::vector<OptionSpec> all = listing_options();
+  all.push_back({kMatch, Takes::value, "WORD", "only the presets with this word in a name or an alias", "Output", {}});
   all.push_back(data_option());
   return all;
 }
 
-// The hub id of the preset that a model came from; the name itself when it is none.
-std::string hub_id_of(const std::string& name, const std::vector<io::ModelPreset>& presets) {
+// The preset that a model came from; only its name when it came from a file.
+io::ModelPreset preset_of(const std::string& name, const std::vector<io::ModelPreset>& presets) {
   for (const io::ModelPreset& preset : presets) {
-    if (preset.short_name == name) return preset.hub_id;
+    if (preset.short_name == name) return preset;
   }
-  return name;
+  return {name, name, {}};
+}
+
+bool has_word(const io::ModelPreset& preset, const std::string& word) {
+  const auto contains = [&](const std::string& name) { return to_lower(name).find(word) != std::string::npos; };
+  return contains(preset.short_name) || contains(preset.hub_id) ||
+         std::any_of(preset.aliases.begin(), preset.aliases.end(), contains);
 }
 
 ExitCode run_models(const Arguments& arguments, Output& output) {
   const std::string format = listing_format(arguments);
   const io::DataDirs dirs = data_dirs(arguments);
   const std::vector<io::ModelPreset> presets = io::all_models(dirs);
+  const std::string* match = arguments.value(kMatch);
   if (const std::string* name = arguments.positional(0)) {
+    if (match != nullptr) throw InputError(Problem{kCommandLine, kMatch, "lists presets: not beside a NAME", ""});
     const ModelSpec model = io::describe_model(io::load_model(*name, dirs, "NAME"));
-    output.out = render_row(listing_row(hub_id_of(model.name, presets), model), format);
+    output.out = render_row(listing_row(preset_of(model.name, presets), model), format);
     for (const std::string& warning : model.warnings)
       output.notes.push_back(to_text({model.name, "", "warning: " + warning, ""}));
     return ExitCode::computed;
   }
   Listing listing{{"short_name", "parameters", "family", "name"}, {}};
+  const std::string word = to_lower(match == nullptr ? "" : *match);
   for (const io::ModelPreset& preset : presets) {
-    listing.rows.push_back(listing_row(preset.hub_id, io::describe_model(io::load_model(preset.short_name, dirs))));
+    if (!has_word(preset, word)) continue;
+    listing.rows.push_back(listing_row(preset, io::describe_model(io::load_model(preset.short_name, dirs))));
   }
+  if (listing.rows.empty())
+    throw InputError(Problem{kCommandLine, kMatch, quoted(word) + " is in no preset's name", ""});
   output.out = render_listing(listing, format);
   return ExitCode::computed;
 }
@@ -65,8 +84,12 @@ ExitCode run_models(const Arguments& arguments, Output& output) {
 }  // namespace
 
 Command models_command() {
-  return {"models", "The models: presets with their exact parameter counts, and their sources",     arguments,
-          options,  {"models", "models llama-2-7b --format json", "models ./my-model/config.json"}, run_models};
+  return {"models",
+          "The models: presets with their exact parameter counts, and their sources",
+          arguments,
+          options,
+          {"models", "models --match coder", "models llama-2-7b --format json", "models ./my-model/config.json"},
+          run_models};
 }
 
 }  // namespace membill::cli

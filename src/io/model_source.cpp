@@ -18,31 +18,72 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// The text in quotes that begins at or after `from`, which is moved behind it; empty when there is none.
+std::string_view scan_text(std::string_view text, std::size_t& from) {
+  const std::size_t open = text.find('"', from);
+  const std::size_t close = open == std::string_view::npos ? open : text.find('"', open + 1);
+  from = close == std::string_view::npos ? text.size() : close + 1;
+  return close == std::string_view::npos ? std::string_view() : text.substr(open + 1, close - open - 1);
+}
+
 // The text of the first "name" of a preset, without reading the whole of it.
 std::string scan_hub_id(std::string_view text) {
   constexpr std::string_view kKey = "\"name\"";
-  const std::size_t key = text.find(kKey);
-  if (key == std::string_view::npos) return {};
-  const std::size_t open = text.find('"', key + kKey.size());
-  if (open == std::string_view::npos) return {};
-  const std::size_t close = text.find('"', open + 1);
-  return close == std::string_view::npos ? std::string() : std::string(text.substr(open + 1, close - open - 1));
+  std::size_t at = text.find(kKey);
+  if (at == std::string_view::npos) return {};
+  at += kKey.size();
+  return std::string(scan_text(text, at));
 }
 
-// Reads a file of data/models (schema: data/schema/model.json).
-LoadedModel load_preset(const TextFile& file, const std::string& short_name) {
+// The keys of a preset's "aliases", likewise.
+std::vector<std::string> scan_aliases(std::string_view text) {
+  constexpr std::string_view kKey = "\"aliases\"";
+  std::vector<std::string> result;
+  std::size_t at = text.find(kKey);
+  if (at == std::string_view::npos) return result;
+  int depth = 0;
+  for (at += kKey.size(); at < text.size();) {
+    const char c = text[at];
+    if (c == '"') {
+      const std::string_view word = scan_text(text, at);
+      if (depth == 1) result.emplace_back(word);
+      continue;
+    }
+    depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+    ++at;
+    if (c == '}' && depth == 0) break;
+  }
+  return result;
+}
+
+// The preset's config as the checkpoint `alias` has it.
+void apply_alias(const Value& aliases, const std::string& alias, Value& config) {
+  const Value* changes = aliases.is_map() ? aliases.find(alias) : nullptr;
+  if (changes == nullptr || !changes->is_map()) return;
+  for (const auto& [key, value] : changes->entries()) config.set(key, value);
+}
+
+// Reads a file of data/models (schema: data/schema/model.schema.json); `alias`: the checkpoint of its "aliases" that is meant.
+LoadedModel load_preset(const TextFile& file, const std::string& short_name, const std::string& alias = {}) {
   const Value preset = parse_json(file.text, file.name, JsonDialect::python);
   LoadedModel model;
   model.name = short_name;
   model.file = file.name;
+  model.alias = alias;
   model.source = "preset " + short_name;
   Problems problems;
   FieldReader reader(preset, file.name, "", problems);
   if (const std::optional<std::string> source = reader.text("source")) model.source += ": " + *source;
-  for (const std::string_view key : {"name", "short", "torch_dtype_source", "released_weights"}) (void)reader.text(key);
+  for (const std::string_view key : {"name", "short", "torch_dtype_source", "aliases_source", "released_weights"})
+    (void)reader.text(key);
   for (const std::string_view key : {"checked_against", "published", "published_active"}) (void)reader.value(key);
   reader.require("config");
-  if (const Value* config = reader.value("config")) resolve_config(*config, model, problems);
+  const Value* aliases = reader.value("aliases");
+  if (const Value* written = reader.value("config")) {
+    Value config = *written;
+    if (aliases != nullptr && !alias.empty()) apply_alias(*aliases, alias, config);
+    resolve_config(config, model, problems);
+  }
   reader.finish();
   problems.throw_if_any();
   return model;
@@ -81,21 +122,36 @@ bool looks_like_a_path(std::string_view text) {
          text.front() == '.';
 }
 
-// The preset that `text` names, by exact name first, then by its tail.
-std::vector<ModelPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets) {
-  std::vector<ModelPreset> found;
-  for (const ModelPreset& preset : presets) {
-    if (is_same(preset.short_name, text) || is_same(preset.hub_id, text)) return {preset};
-    if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) found.push_back(preset);
-  }
-  return found;
+// A preset, and which of its aliases was meant (empty: none).
+struct NamedPreset {
+  ModelPreset preset;
+  std::string alias;
+};
+
+bool is_named(std::string_view hub_id, std::string_view text) {
+  return is_same(hub_id, text) || is_same(hub_id.substr(hub_id.find('/') + 1), text);
 }
 
-std::string names_of(const std::vector<ModelPreset>& presets) {
+// The presets that `text` names: by its exact name, or else an alias of one, or else all whose name ends so.
+std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets) {
+  std::vector<NamedPreset> aliases, tails;
+  for (const ModelPreset& preset : presets) {
+    if (is_same(preset.short_name, text) || is_same(preset.hub_id, text)) return {{preset, ""}};
+    if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) tails.push_back({preset, ""});
+    for (const std::string& alias : preset.aliases) {
+      if (is_named(alias, text)) aliases.push_back({preset, alias});
+    }
+  }
+  if (aliases.empty()) return tails;
+  aliases.resize(1);
+  return aliases;
+}
+
+std::string names_of(const std::vector<NamedPreset>& presets) {
   constexpr std::size_t kMost = 8;
   std::string result;
   for (std::size_t i = 0; i < std::min(kMost, presets.size()); ++i)
-    result += (i == 0 ? "" : ", ") + presets[i].short_name;
+    result += (i == 0 ? "" : ", ") + presets[i].preset.short_name;
   return presets.size() > kMost ? result + ", ..." : result;
 }
 
@@ -104,6 +160,7 @@ std::string names_of(const std::vector<ModelPreset>& presets) {
   for (const ModelPreset& preset : presets) {
     names.push_back(preset.short_name);
     names.push_back(preset.hub_id);
+    names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
   }
   const std::string_view nearest = nearest_word(text, names);
   std::string message =
@@ -115,12 +172,13 @@ LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::s
   const PresetFiles files("models", dirs);
   if (const std::optional<TextFile> file = files.find(text)) return load_preset(*file, std::string(text));
   const std::vector<ModelPreset> presets = all_models(dirs);
-  const std::vector<ModelPreset> found = presets_named(text, presets);
+  const std::vector<NamedPreset> found = presets_named(text, presets);
   if (found.empty()) refuse_name(text, key, presets);
   if (found.size() > 1) {
     throw InputError(Problem{"", key, quoted(text) + " may be more than one preset", names_of(found)});
   }
-  return load_preset(files.find(found.front().short_name).value(), found.front().short_name);
+  const std::string& name = found.front().preset.short_name;
+  return load_preset(files.find(name).value(), name, found.front().alias);
 }
 
 }  // namespace
@@ -187,7 +245,7 @@ std::vector<ModelPreset> all_models(const DataDirs& dirs) {
   std::vector<ModelPreset> result;
   for (const std::string& name : files.names()) {
     if (const std::optional<TextFile> file = files.find(name))
-      result.push_back(ModelPreset{name, scan_hub_id(file->text)});
+      result.push_back(ModelPreset{name, scan_hub_id(file->text), scan_aliases(file->text)});
   }
   return result;
 }

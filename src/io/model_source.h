@@ -15,6 +15,7 @@ namespace membill::io {
 // A Hugging Face config with every class default filled in, ready for the family of `model_type`.
 struct LoadedModel {
   std::string name;          // the preset's short name, or the path as given
+  std::string alias;         // the hub id that was asked for, where it is an alias of the preset; empty: none
   std::string model_type;    // a member of families()
   Value config;              // of a multimodal wrapper: its text part
   Source source;             // "preset llama-2-7b: ..." or "config.json"
@@ -31,7 +32,8 @@ struct LoadedModel {
 //  * "-": a config on standard input;
 //  * the path of a config.json, or of a folder that holds one (a folder goes before a preset of its name, as in transformers; a file
 //    does only when the name has a '/' or an ending);
-//  * a preset's short name, its hub id, or a tail of one of the two that no other preset has; case does not matter.
+//  * a preset's short name, its hub id, an alias (a checkpoint of the same shapes) with or without its owner, or a tail of the first
+//    two that no other preset has; case does not matter.
 // `key` is the argument or key in problems about the name itself ("MODEL"). Throws InputError.
 [[nodiscard]] LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const std::string& key = "MODEL");
 
@@ -44,8 +46,9 @@ struct LoadedModel {
 
 // A preset for listings, without reading its config.
 struct ModelPreset {
-  std::string short_name;  // "llama-2-7b"
-  std::string hub_id;      // "meta-llama/Llama-2-7b-hf"
+  std::string short_name;            // "llama-2-7b"
+  std::string hub_id;                // "meta-llama/Llama-2-7b-hf"
+  std::vector<std::string> aliases;  // hub ids of other checkpoints of its shapes
 };
 // All presets, by short name.
 [[nodiscard]] std::vector<ModelPreset> all_models(const DataDirs& dirs);

@@ -114,7 +114,9 @@ TEST_CASE("the words after -- are a command") {
       problems);
   CHECK(problems.empty());
   CHECK(job.format == "ms-swift");
-  CHECK(job.model == "qwen2.5-7b");
+  CHECK(job.model == "Qwen/Qwen2.5-7B-Instruct");
+  CHECK(job.assumptions ==
+        std::vector<std::string>{"model 'Qwen/Qwen2.5-7B-Instruct' has the shapes of the preset qwen2.5-7b"});
   CHECK_THROWS_AS(io::import_command({"ls", "-l"}, {}, problems), InputError);
 }
 

@@ -23,7 +23,7 @@ TEST_CASE("a job that trains a fine-tune says whose shapes are taken") {
       "512\n",
       "axolotl.yml", "", {}, problems);
   CHECK(problems.empty());
-  CHECK(job.model == "mistral-7b-v0.1");
+  CHECK(job.model == "alignment-handbook/zephyr-7b-sft-full");
   bool said = false;
   for (const std::string& text : job.assumptions)
     said = said || text.find("has the shapes of the preset mistral-7b-v0.1") != std::string::npos;

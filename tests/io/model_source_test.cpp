@@ -32,7 +32,7 @@ std::string config_error(const std::string& config) {
 TEST_CASE("every preset of a model is described") {
   const std::vector<io::ModelPreset> presets = io::all_models({});
   REQUIRE(presets.size() == io::embedded_files("models").size());
-  REQUIRE(presets.size() >= 146);
+  REQUIRE(presets.size() >= 230);
   for (const io::ModelPreset& preset : presets) {
     INFO(preset.short_name);
     const ModelSpec spec = io::describe_model(io::load_model(preset.short_name, {}));
@@ -40,7 +40,31 @@ TEST_CASE("every preset of a model is described") {
     CHECK(spec.source.starts_with("preset " + preset.short_name + ": "));
     CHECK(spec.parameters() > 0);
     CHECK(io::load_model(preset.hub_id, {}).name == preset.short_name);
+    for (const std::string& alias : preset.aliases) {
+      INFO(alias);
+      const io::LoadedModel model = io::load_model(alias, {});
+      CHECK(model.name == preset.short_name);
+      CHECK(model.alias == alias);
+      CHECK(io::describe_model(model).parameters() == spec.parameters());
+    }
   }
+}
+
+TEST_CASE("an alias has the shapes of its preset, and its own changes") {
+  for (const char* name : {"Qwen/Qwen2.5-Math-7B-Instruct", "qwen2.5-math-7b-instruct"}) {
+    const io::LoadedModel model = io::load_model(name, {});
+    CHECK(model.name == "qwen2.5-7b");
+    CHECK(model.alias == "Qwen/Qwen2.5-Math-7B-Instruct");
+    CHECK(model.config.find("max_position_embeddings")->as_int() == 4096);
+  }
+  CHECK(io::load_model("Qwen/Qwen2.5-7B", {}).alias.empty());
+  CHECK(io::load_model("Qwen/Qwen2.5-7B", {}).config.find("max_position_embeddings")->as_int() == 131072);
+}
+
+TEST_CASE("a preset of a model with a tower counts the text part and says so") {
+  const ModelSpec spec = io::describe_model(io::load_model("Qwen/Qwen2.5-VL-7B-Instruct", {}));
+  CHECK(spec.parameters() == 7615616512);
+  CHECK(spec.not_counted == std::vector<std::string>{"vision_config"});
 }
 
 TEST_CASE("presets have the parameters that were published") {

@@ -30,6 +30,7 @@ constexpr StoredEnding kStoredEndings[] = {
     {"-bf16", ""},
     {"-mxfp4", "mxfp4"},
     {"-fp8", "fp8"},
+    {"-nvfp4", "nvfp4"},
 };
 // Endings of fine-tuned versions, whose shapes are those of the base.
 constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf",  "-chat",    "-it",   "-base", "-hf",
@@ -47,16 +48,20 @@ bool cut_ending(std::string& name, std::string_view ending) {
   return true;
 }
 
-// The preset that answers to `name`; empty for none or several.
+bool is_model_of(const std::string& hub_id, const std::string& lower_name) {
+  return to_lower(hub_id.substr(hub_id.find('/') + 1)) == lower_name;
+}
+
+// The preset, or the alias of one, that a name without its owner means; empty for none.
 std::string preset_of(const std::string& name, const std::vector<ModelPreset>& presets) {
-  std::string found;
   const std::string lower = to_lower(name);
   for (const ModelPreset& preset : presets) {
-    const std::string hub = to_lower(preset.hub_id);
-    if (lower == to_lower(preset.short_name) || lower == hub || lower == hub.substr(hub.find('/') + 1))
-      return preset.short_name;
+    if (lower == to_lower(preset.short_name) || is_model_of(preset.hub_id, lower)) return preset.short_name;
+    for (const std::string& alias : preset.aliases) {
+      if (is_model_of(alias, lower)) return alias;
+    }
   }
-  return found;
+  return {};
 }
 
 // Names of the same shapes, from the nearest on: without the owner, without "-bnb-4bit", without "-Instruct", as another owner says it.
@@ -198,6 +203,7 @@ ModelFacts find_model(const Draft& draft) {
   }
   if (!loaded) return facts;
   facts.known = true;
+  if (!loaded->alias.empty() || to_lower(facts.argument) != to_lower(name)) facts.shapes_of = loaded->name;
   facts.stored_dtype = dtype_word(loaded->stored_dtype);
   if (facts.quantization.empty()) facts.quantization = loaded->quantization;
   facts.max_positions = config_count(*loaded, "max_position_embeddings");
@@ -217,9 +223,8 @@ JobFile finish_draft(Draft& draft) {
   settle_precision(draft);
   if (plan_text(draft, "attention") == "flash")
     draft.set("attention_mask", Value::of(false));  // padding is taken out before it
-  if (model.known && !draft.context.model && draft.model && to_lower(model.argument) != to_lower(*draft.model) &&
-      !is_there(model.argument)) {
-    draft.assume("model " + membill::quoted(*draft.model) + " has the shapes of the preset " + model.argument);
+  if (!model.shapes_of.empty() && !draft.context.model && draft.model && !is_there(model.argument)) {
+    draft.assume("model " + membill::quoted(*draft.model) + " has the shapes of the preset " + model.shapes_of);
   }
   JobFile job;
   job.file = draft.file;

@@ -59,7 +59,8 @@ void take_release(const std::string& program, const std::string& version, Draft&
 
 // What the job's model says where it is known: a file, a folder or a preset.
 struct ModelFacts {
-  std::string argument;  // for read_model
+  std::string argument;   // for read_model
+  std::string shapes_of;  // the preset whose shapes it has, where the name is another checkpoint's; empty: none
   bool known = false;
   std::string stored_dtype;        // "bf16" ...; empty: not said
   std::string quantization;        // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
