@@ -82,7 +82,7 @@ std::string unbilled_deepspeed(const Plan& plan) {
 std::string unbilled_fsdp(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   const bool second = plan.engine == Engine::fsdp2;
-  if (s.fsdp == "none" || s.fsdp == "no_shard") return "FSDP's " + s.fsdp;
+  if (s.fsdp == "none" || (second && s.fsdp == "no_shard")) return "FSDP's " + s.fsdp;
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
   if (!second && is_given(plan, "forward_prefetch", "true")) return "forward_prefetch";
@@ -178,7 +178,7 @@ constexpr std::array kLimits{
             return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
           },
           "amp-bf16, amp-fp16, master-bf16, master-fp16"},
-    Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard"},
+    Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},

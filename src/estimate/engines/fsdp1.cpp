@@ -10,7 +10,7 @@ namespace membill {
 namespace {
 
 FlatPlan flat_plan(const TrainingPlan& plan, const Hardware& hardware) {
-  const std::int64_t ranks = sharding_ranks(plan, hardware);
+  const std::int64_t ranks = plan.sharding.fsdp == "no_shard" ? 1 : sharding_ranks(plan, hardware);
   return {ranks, hardware.rank.value_or(0) % ranks, engine_flag(plan, "use_orig_params", true),
           plan.sharding.offload != "none"};
 }
@@ -24,6 +24,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
         builder_(recorder, plan, flat_),
         wrap_(engine_word(plan, "wrap", "block")),
         prefetches_(engine_word(plan, "backward_prefetch", plan.loop == Loop::trainer ? "none" : "backward_pre")),
+        shards_(plan.sharding.fsdp != "no_shard"),
         reshards_(plan.sharding.fsdp != "shard_grad_op"),
         shard_item_(recorder.writer().item("gathered.flat")),
         gathered_item_(recorder.writer().item("gathered.parameters")),
@@ -200,6 +201,11 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   // The shard comes from the host or is cast when its type differs; the unsharded flat parameter is what modules use.
   void gather(Fsdp1Unit& unit) {
     if (unit.is_empty() || unit.whole.defined()) return;
+    if (!shards_) {
+      if (unit.gathered != unit.stored)
+        unit.whole = flat(unit.shard, unit.gathered, "low-precision copy", gathered_item_, casting);
+      return;
+    }
     Tensor here, cast;
     if (flat_.on_host) here = flat(unit.shard, unit.stored, "shard from the host", shard_item_, casting);
     if (unit.gathered != unit.stored)
@@ -262,11 +268,17 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     Tensor cast, padded;
     if (type != gradient.dtype())
       cast = flat(unit.elements, type, "gradient in the type of the reduction", reduce_item_, reducing);
+    if (!shards_) return keep(unit, cast.defined() ? std::move(cast) : std::move(gradient));
     if (unit.elements != unit.shard * flat_.ranks)
       padded = flat(unit.shard * flat_.ranks, type, "padded gradient", reduce_item_, reducing);
-    Tensor part = flat(unit.shard, type, "sharded gradient", gradient_item_, reducing);
-    Tensor own =
-        type == unit.stored ? part : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_, reducing);
+    keep(unit, flat(unit.shard, type, "sharded gradient", gradient_item_, reducing));
+  }
+
+  // The reduced gradient, in the type of what is stored.
+  void keep(Fsdp1Unit& unit, Tensor part) {
+    Tensor own = part.dtype() == unit.stored
+                     ? part
+                     : flat(unit.shard, unit.stored, "sharded gradient", gradient_item_, reducing);
     if (!unit.reduced.defined()) unit.reduced = std::move(own);
     if (!flat_.on_host) unit.own.gradient = unit.reduced;
   }
@@ -276,7 +288,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   FlatPlan flat_;
   Fsdp1Builder builder_;
   std::string wrap_, prefetches_;
-  bool reshards_, reduces_ = true;
+  bool shards_, reshards_, reduces_ = true;
   ItemId shard_item_, gathered_item_, reduce_item_, gradient_item_;
   JobModules* job_ = nullptr;
   Fsdp1Unit root_, embedding_;

@@ -37,7 +37,7 @@ bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback) {
 }
 
 bool shards_parameters(const TrainingPlan& plan) {
-  if (is_fsdp(plan)) return plan.sharding.fsdp != "none" && plan.sharding.fsdp != "no_shard";
+  if (is_fsdp(plan)) return plan.sharding.fsdp != "none";
   return plan.engine == Engine::deepspeed && plan.sharding.zero == 3;
 }
 
