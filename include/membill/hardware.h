@@ -25,6 +25,8 @@ struct GpuSpec {
   std::optional<bool> fp8;
   std::optional<std::int64_t> bandwidth_gb_s;
   std::optional<std::int64_t> bf16_tflops;
+  std::optional<Bytes> context,
+      communicator;  // measured on the user's own machine, beside the allocator; none: estimated
   std::vector<Source> sources;
   std::vector<std::string> notes;
 };
@@ -37,9 +39,10 @@ struct Hardware {
   std::optional<Bytes> host_ram;         // of one node
   std::optional<std::int64_t> rank;      // bill this data-parallel rank; none: the heaviest
   Bytes others_use{0};                   // bytes of each card that other processes hold
+  Bytes margin{0};                       // bytes of each card that are to stay free
   std::vector<std::string> assumptions;  // how a missing figure was filled
 
-  // Bytes of one card that this job may use: gpu->usable less others_use, at least 0; none when no card was named or its size
+  // Bytes of one card that this job may use: gpu->usable less others_use and margin, at least 0; none when no card was named or its size
   // is unknown.
   [[nodiscard]] std::optional<Bytes> usable() const;
 };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <iterator>
 
 #include "cli/any_report.h"
 #include "cli/command_list.h"
@@ -9,12 +10,16 @@
 #include "cli/inputs.h"
 #include "cli/listing.h"
 #include "io/json_reader.h"
+#include "io/runtime_file.h"
 #include "io/text_file.h"
 #include "membill/compare.h"
 #include "report/text.h"
 
 namespace membill::cli {
 namespace {
+
+constexpr const char* kDevice = "--device";
+constexpr const char* kCalibrate = "--calibrate";
 
 std::vector<ArgumentSpec> arguments() {
   return {{"MEASURED",
@@ -26,8 +31,16 @@ std::vector<ArgumentSpec> arguments() {
 }
 
 std::vector<OptionSpec> options() {
-  std::vector<OptionSpec> all = input_options();
-  for (OptionSpec& option : listing_options()) all.push_back(std::move(option));
+  std::vector<OptionSpec> all{
+      {kDevice, Takes::value, "SIZE", "what nvidia-smi showed of the process at its highest", "Measured", {}},
+      {kCalibrate,
+       Takes::nothing,
+       "",
+       "keep what lies beside the allocator in the card's file under --data",
+       "Measured",
+       {}}};
+  for (std::vector<OptionSpec> more : {input_options(), listing_options()})
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   all.push_back(data_option());
   return all;
 }
@@ -88,6 +101,53 @@ Listing listing_of(const Comparison& comparison) {
   return listing;
 }
 
+void add_device(const Arguments& arguments, Measured& measured, Problems& problems) {
+  const std::string* text = arguments.value(kDevice);
+  if (text == nullptr) return;
+  Bytes size;
+  std::string why;
+  if (parse_bytes(*text, size, why))
+    measured.device = size.count();
+  else
+    problems.add({kCommandLine, kDevice, why, ""});
+}
+
+// The line of the bill that the measured bytes beside the allocator are: on one card the context, on several what is left beside it.
+struct RuntimeLine {
+  std::string_view key;
+  std::int64_t bytes = 0;
+};
+
+RuntimeLine runtime_line(const Measured& measured, const Report& report) {
+  if (!measured.device || !measured.reserved)
+    throw InputError(Problem{kCommandLine, kCalibrate, "needs what the process and the allocator held",
+                             "device=15.7GiB reserved=15.2GiB, or --device SIZE beside memory_stats()"});
+  if (!report.hardware.name)
+    throw InputError(Problem{kCommandLine, "--gpu", "is missing: the card of the run", "--gpu NAME"});
+  const std::int64_t beside = checked_sub(*measured.device, *measured.reserved);
+  std::int64_t context = 0;
+  for (const LineItem& item : report.items)
+    if (item.id == "runtime.context" && report.hardware.count > 1) context = item.bytes.value_or(0);
+  if (beside < context)
+    throw InputError(Problem{kCommandLine, kCalibrate,
+                             "the process held " + report::size_text(beside) + " beside the allocator" +
+                                 (context > 0 ? ", the context alone is " + report::size_text(context) : ""),
+                             "device and reserved of the same moment; first calibrate on one card"});
+  return {report.hardware.count > 1 ? io::kCommunicatorKey : io::kContextKey, beside - context};
+}
+
+void calibrate(const Arguments& arguments, const Measured& measured, const Report& report, Output& output) {
+  const RuntimeLine line = runtime_line(measured, report);
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const std::int64_t mib = (line.bytes + kMiB / 2) / kMiB;
+  const std::string run = report.model.name + " on " + std::to_string(report.hardware.count) + " x " +
+                          *report.hardware.name + ": device " + report::size_text(*measured.device) + ", reserved " +
+                          report::size_text(*measured.reserved);
+  const std::string path = io::keep_runtime_line(data_dirs(arguments), *report.hardware.name, line.key, mib, run);
+  output.notes.push_back(path + ": " + std::string(line.key) + ": " + std::to_string(mib) +
+                         " is kept from now on: what the run held beside the allocator");
+}
+
 ExitCode run_compare(const Arguments& arguments, Output& output) {
   const std::string format = listing_format(arguments);
   Problems problems;
@@ -106,7 +166,9 @@ ExitCode run_compare(const Arguments& arguments, Output& output) {
   } catch (const InputError& error) {
     for (const Problem& problem : error.problems()) problems.add(problem);
   }
+  add_device(arguments, measured, problems);
   problems.throw_if_any();
+  if (arguments.is_on(kCalibrate) && !output.only_problems) calibrate(arguments, measured, report, output);
   const Comparison comparison = compare(measured, report);
   Listing listing = listing_of(comparison);
   if (format != "table")
@@ -127,7 +189,8 @@ Command compare_command() {
           arguments,
           options,
           {"compare stats.json job.yaml",
-           "compare \"allocated=14.2GiB reserved=15GiB\" llama-2-7b --method lora --checkpointing full"},
+           "compare \"allocated=14.2GiB reserved=15GiB\" llama-2-7b --method lora --checkpointing full",
+           "compare stats.json job.yaml --gpu rtx-4090 --device 15.7GiB --calibrate --data ~/membill"},
           run_compare};
 }
 

@@ -83,7 +83,7 @@ Hardware read_machine(const Arguments& arguments, const io::JobFile& job, const 
   hardware.others_use = request.others_use.value_or(hardware.others_use);
   hardware.host_ram = request.host_ram;
   if (std::optional<Bytes> margin; read_size(arguments, "--margin", margin, problems), margin) {
-    hardware.others_use = hardware.others_use + *margin;
+    hardware.margin = *margin;
     hardware.assumptions.push_back("--margin: " + *arguments.value("--margin") + " of each card are to stay free");
   }
   return hardware;

@@ -75,6 +75,7 @@ std::int64_t mib(std::int64_t count) { return count << 20; }
 std::span<const ContextReading> context_readings() { return kReadings; }
 
 Range context_bytes(const Hardware& hardware, const TrainingPlan& plan) {
+  if (hardware.gpu && hardware.gpu->context) return Range::exact(hardware.gpu->context->count());
   if (hardware.gpu && !hardware.gpu->vendor.empty() && hardware.gpu->vendor != "NVIDIA")
     return other_vendor(hardware.gpu->vendor);
   const bool lazy = loads_lazily(plan);
@@ -85,6 +86,7 @@ Range context_bytes(const Hardware& hardware, const TrainingPlan& plan) {
 }
 
 Source context_source(const Hardware& hardware, const TrainingPlan& plan) {
+  if (hardware.gpu && hardware.gpu->context) return "measured on this machine (membill compare --calibrate)";
   std::string text;
   for (const ContextReading& reading : kReadings) {
     if (reading.lazy != loads_lazily(plan)) continue;
@@ -119,6 +121,7 @@ Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan)
 // A planner's table has 342 MiB for two cards; measured at the first barrier of two cards: 0.55 to 2.00 GiB, most often about 1.
 Range communicator_bytes(const Hardware& hardware) {
   if (hardware.count < 2) return Range::exact(0);
+  if (hardware.gpu && hardware.gpu->communicator) return Range::exact(hardware.gpu->communicator->count());
   return {(342_MiB).count(), (1_GiB).count(), (2_GiB).count()};
 }
 

@@ -22,7 +22,8 @@ struct ContextReading {
 
 // CUDA context and loaded kernels of one training process. Likely: the reading of this card, else the middle one. Low: the least reading.
 // High: the highest, and where kernels load lazily the 450 MiB that later ones were seen to add. Which way they load follows
-// plan.software's torch; not named: lazily. Other vendors' cards have ranges of their own.
+// plan.software's torch; not named: lazily. Other vendors' cards have ranges of their own. What was measured on the user's own machine
+// (GpuSpec::context) goes before all of these.
 [[nodiscard]] Range context_bytes(const Hardware& hardware, const TrainingPlan& plan);
 // The readings that context_bytes() went by, as a source.
 [[nodiscard]] Source context_source(const Hardware& hardware, const TrainingPlan& plan);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "io/field_reader.h"
 #include "io/json_reader.h"
+#include "io/runtime_file.h"
 #include "membill/problem.h"
 
 namespace membill::io {
@@ -61,11 +62,18 @@ std::vector<std::string> read_sources(FieldReader& reader, const std::string& fi
   if (source == nullptr) return {};
   FieldReader parts(*source, file, "source", problems);
   std::vector<std::string> all;
-  for (const std::string_view part : {"reported_mib", "usable_gib", "speed"}) {
+  for (const std::string_view part : {"reported_mib", "usable_gib", "speed", "runtime"}) {
     for (const std::string& text : parts.texts(part)) all.push_back(std::string(part) + ": " + text);
   }
   parts.finish();
   return all;
+}
+
+std::optional<Bytes> read_mib(FieldReader& reader, std::string_view key, std::int64_t least) {
+  const std::optional<std::int64_t> mib = reader.count(key, least);
+  if (!mib) return std::nullopt;
+  if (*mib > kMostMib) reader.problem(key, "is too large");
+  return std::min(*mib, kMostMib) * 1_MiB;
 }
 
 std::optional<std::int64_t> rounded(const std::optional<double>& value) {
@@ -112,10 +120,9 @@ Named parse_named(const TextFile& file, const std::string& short_name) {
   gpu.vendor = reader.text("vendor").value_or("");
   result.aliases = reader.texts("aliases");
   gpu.marketed_gb = reader.count("memory_gb", 1).value_or(0);
-  if (const auto mib = reader.count("reported_mib", 1)) {
-    if (*mib > kMostMib) reader.problem("reported_mib", "is too large");
-    gpu.reported = std::min(*mib, kMostMib) * 1_MiB;
-  }
+  gpu.reported = read_mib(reader, "reported_mib", 1);
+  gpu.context = read_mib(reader, kContextKey, 0);
+  gpu.communicator = read_mib(reader, kCommunicatorKey, 0);
   read_usable(reader, result.found);
   const std::optional<std::string> capability = reader.text("compute_capability");
   const auto [major, minor] = read_capability(reader, capability);
