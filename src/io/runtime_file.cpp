@@ -32,7 +32,8 @@ std::string keep_runtime_line(const DataDirs& dirs, const std::string& short_nam
     throw InputError(Problem{"", "--data", "is missing: the figure is kept in a folder of your own", "--data DIR"});
   const std::optional<TextFile> preset = PresetFiles("hardware", dirs).find(short_name);
   if (!preset)
-    throw InputError(Problem{"", "--gpu", quoted(short_name) + " is no card with a file: a size cannot be calibrated",
+    throw InputError(Problem{"", "--gpu",
+                             membill::quoted(short_name) + " is no card with a file: a size cannot be calibrated",
                              "--gpu NAME"});
   Value tree = parse_json(preset->text, preset->name);
   tree.set(key, Value::of(mib));
