@@ -61,11 +61,10 @@ class JobFamily {
 
  private:
   class Shape;
-  Shape& shape_for(std::int64_t batch, std::int64_t seq);
-  TrainingPlan plan_;
-  Hardware hardware_;
-  std::unique_ptr<const ModelSpec> model_;      // as it is simulated
-  std::vector<std::unique_ptr<Shape>> shapes_;  // the one used last at the end
+  class Rank;
+  [[nodiscard]] Rank& heaviest(std::int64_t batch, std::int64_t seq);
+  std::unique_ptr<const ModelSpec> model_;    // as it is simulated
+  std::vector<std::unique_ptr<Rank>> ranks_;  // one of each kind
 };
 
 }  // namespace membill

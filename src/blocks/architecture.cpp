@@ -30,6 +30,8 @@ Tensor Architecture::enter_section(Forward&, const Modules&, const Section&, Ten
 
 LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }
 
+std::vector<Tensor> Architecture::lasting(Forward&) const { return {}; }
+
 Module& Architecture::head_matrix(const Modules& outer) const {
   Module* own = outer.find(head_name());
   const bool has_matrix = own != nullptr && (own->weight.value.defined() || own->quantized != nullptr);

@@ -41,6 +41,9 @@ class Architecture {
   // The embedding module's output as enable_input_require_grads leaves it.
   [[nodiscard]] static Tensor made_to_need_gradient(Forward& f, Tensor embedded);
 
+  // What the implementation makes in its first forward and keeps for the rest of the job.
+  [[nodiscard]] virtual std::vector<Tensor> lasting(Forward& f) const;
+
   // False for encoders, which predict no next word.
   [[nodiscard]] virtual bool causal() const { return true; }
 

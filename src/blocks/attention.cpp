@@ -85,8 +85,10 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   const bool grouped = call.shape.heads != call.shape.kv_heads;
   const Size heads_rows = f.dims.b * call.dims.a * padded_s;
   r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
-           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype()](Recorder& rec,
-                                                                                                          Gradients&) {
+           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
+            copies = call.tokens_first && !f.one_row()](Recorder& rec, Gradients&) {
+             const Tensor out = copies ? rec.empty(qs, type, "attention output, rows first") : Tensor();
+             const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
              Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                               rec.empty(ks, type, "value gradient")};
              const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");

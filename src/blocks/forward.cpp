@@ -49,6 +49,7 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   const bool pairs = has_pairs(plan.stage);
   dims.samples = symbols.define("b", "micro-batch", plan.batch) * Size(pairs ? 2 : 1);
   dims.s = symbols.define("s", "sequence length", plan.seq);
+  if (plan.parallel.cp > 1) dims.s = symbols.ceil_div(dims.s, Size(plan.parallel.cp));
   dims.N =
       symbols.alias("N", pairs ? "tokens of a micro-batch, chosen and rejected, 2·b·s" : "tokens of a micro-batch, b·s",
                     dims.samples * dims.s);

@@ -43,6 +43,8 @@ std::string assumed_releases(const TrainingPlan& plan) {
   if (plan.software.count("torch") == 0) text = "torch 2.15";
   if (plan.software.count("transformers") == 0 && !own_model_code)
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
+  if (plan.implementation == Implementation::megatron && plan.software.count("megatron-core") == 0)
+    text += (text.empty() ? "" : ", ") + std::string("megatron-core 0.16");
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
   if (!supervised && plan.stage != Stage::inference && plan.software.count("trl") == 0)
     text += (text.empty() ? "" : ", ") + std::string("trl 1.16");

@@ -1,46 +1,195 @@
 #include "blocks/megatron.h"
 
+#include <algorithm>
+
+#include "blocks/attention.h"
+#include "blocks/layers.h"
+#include "blocks/megatron_attention.h"
+#include "blocks/megatron_experts.h"
+#include "blocks/megatron_parallel.h"
+#include "program/reduction.h"
+
 namespace membill {
 namespace {
 
-constexpr double kDropout = 0.1;
+Size rotary_width(const Forward& f) {
+  for (const auto& section : f.dims.kinds)
+    for (const KindDims& kind : section)
+      if (!kind.rotary.is_zero()) return kind.rotary;
+  return {};
+}
 
-// One kernel for scale, mask and softmax in 16 bits: only its result is kept.
-Tensor fused_softmax(Recorder& r, Tensor scores) {
-  const Tensor in = std::move(scores);
-  Tensor out = r.empty(in.shape(), in.dtype(), "fused softmax");
-  Tensor kept = r.detach(r.saved(out));
-  r.record({&out}, {r.edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "softmax gradient")};
-  });
+// torch.nn.RMSNorm's fused kernel: keeps its input and one fp32 statistic a row (torch 2.15 native/cuda/layer_norm_kernel.cu).
+Tensor fused_rms_norm(Recorder& r, Parameter& weight, const Tensor& x) {
+  const bool node = r.needs_node({&x, &weight.value});
+  const Tensor kept = node ? r.saved(x) : Tensor(), kept_weight = node ? r.saved(weight.value) : Tensor();
+  Tensor out = r.empty(x.shape(), x.dtype(), "norm output");
+  const Tensor statistic = r.empty({x.rows(), Size(1)}, DType::fp32, "reciprocal of the norm");
+  if (!node) return out;
+  const Tensor kept_statistic = r.saved(statistic);
+  r.record({&out}, {r.edge(x), r.edge(weight.value)},
+           [kept, kept_weight, kept_statistic, shape = x.shape(), type = x.dtype(), w = weight.value.shape(),
+            own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
+             return Gradients{rec.empty(shape, type, "norm input gradient"), rec.empty(w, type, "norm gradient", own)};
+           });
   return out;
 }
 
-Tensor attention(Recorder& r, const MegatronLayerSizes& z, MegatronLayerWeights& w, const Tensor& hidden) {
-  const Size tokens = z.s * z.b;
-  const Shape heads{tokens, z.h};
-  const Tensor qkv = r.linear(hidden, w.qkv);
-  // Split into three tensors of their own, as the paper counts Q, K and V.
-  const Tensor q = r.contiguous_copy(qkv, heads, "queries"), k = r.contiguous_copy(qkv, heads, "keys"),
-               v = r.contiguous_copy(qkv, heads, "values");
-  const Shape scores{z.a * tokens, z.s};
-  Tensor weights = r.dropout(fused_softmax(r, r.batched_matmul(q, k, scores, "attention scores")), kDropout);
-  Tensor context = r.batched_matmul(std::move(weights), v, heads, "attention output");
-  return r.linear(std::move(context), w.projection);
+Tensor norm(Forward& f, Module& module, const Tensor& x) {
+  if (module.bias != nullptr) return f.r.layer_norm(x, module.weight, module.bias.get());
+  return fused_rms_norm(f.r, module.weight, x);
+}
+
+Tensor bias_gradient(Recorder& r, const Shape& bias, DType type, const Size& rows, ItemId own) {
+  Tensor gradient = r.empty(bias, type, "bias gradient", own);
+  use_reduction_scratch(r, rows, bias.rows);
+  return gradient;
+}
+
+// fused_bias_dropout.py, compiled into one kernel: residual + dropout(x + bias).
+Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tensor& residual) {
+  Recorder& r = f.r;
+  const bool drops = f.hidden_dropout > 0;
+  const Tensor offset = bias != nullptr ? bias->value : Tensor();
+  const Tensor mask = drops ? r.empty(x.shape(), DType::boolean, "dropout mask") : Tensor();
+  Tensor out = r.empty(x.shape(), x.dtype(), "residual stream");
+  if (!r.needs_node({&x, &residual, &offset})) return out;
+  const Tensor kept = drops ? r.saved(mask) : Tensor();
+  r.record({&out}, {r.edge(x), r.edge(offset), r.edge(residual)},
+           [kept, drops, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
+            b = offset.defined() ? offset.shape() : Shape{},
+            own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
+             Gradients result(3);
+             result[0] = drops ? rec.empty(shape, type, "gradient of dropout") : g[0];
+             if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
+             result[2] = std::move(g[0]);
+             return result;
+           });
+  return out;
+}
+
+// fused_bias_swiglu.py, fused_bias_gelu.py: keeps the input as it came out of the matrix product.
+Tensor fused_activation(Forward& f, const Tensor& x, Parameter* bias, const Size& width) {
+  Recorder& r = f.r;
+  const Tensor offset = bias != nullptr ? bias->value : Tensor();
+  const bool node = r.needs_node({&x, &offset});
+  const Tensor kept = node ? r.saved(x) : Tensor();
+  Tensor out = r.empty({x.rows(), width}, x.dtype(), "activation");
+  if (!node) return out;
+  r.record({&out}, {r.edge(x), r.edge(offset)},
+           [kept, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
+            b = offset.defined() ? offset.shape() : Shape{},
+            own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
+             Gradients result(2);
+             result[0] = rec.empty(shape, type, "gradient of the activation");
+             g[0].drop();
+             if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
+             return result;
+           });
+  return out;
+}
+
+Tensor mlp(Forward& f, Module& first, Module& second, const Size& width, const Tensor& x) {
+  const Tensor product = fused_activation(f, column_linear(f, first.weight, nullptr, x), first.bias.get(), width);
+  return row_linear(f, second.weight, product);
 }
 
 }  // namespace
 
-Tensor megatron_layer(Recorder& r, const MegatronLayerSizes& z, MegatronLayerWeights& w, Tensor hidden) {
+bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
+  const CheckpointPlan& c = plan.checkpointing;
+  if (c.mode == Checkpointing::full) return false;
+  if (c.mode == Checkpointing::selective && c.selective.empty()) return module == "core_attn";
+  return std::find(c.selective.begin(), c.selective.end(), module) != c.selective.end();
+}
+
+Tensor MegatronArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
+  Module* positions = outer.find("embedding.position_embeddings");
+  return parallel_embedding(f, outer.at("embedding.word_embeddings").weight,
+                            positions != nullptr ? &positions->weight : nullptr, ids);
+}
+
+// The angles of all positions are cached for good: lasting().
+LayerInputs MegatronArchitecture::prepare(Forward& f, const Modules&, const Tensor&) const {
+  LayerInputs inputs;
+  if (has_scores(f.plan)) inputs.mask = f.r.empty({f.dims.s, f.dims.s}, DType::boolean, "attention mask");
+  return inputs;
+}
+
+std::vector<Tensor> MegatronArchitecture::lasting(Forward& f) const {
+  Recorder& r = f.r;
+  std::vector<Tensor> kept;
+  const Size width = rotary_width(f);
+  for (std::int64_t chunk = 0; chunk < f.plan.parallel.virtual_pp && !width.is_zero(); ++chunk)
+    kept.push_back(r.empty({f.dims.s, width}, DType::fp32, "rotary angles", r.writer().item("weights.buffers")));
+  for (Tensor& dummy : dummy_gradients(f)) kept.push_back(std::move(dummy));
+  if (Tensor buffer = global_memory_buffer(f); buffer.defined()) kept.push_back(std::move(buffer));
+  return kept;
+}
+
+Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                       const Tensor& mask) const {
+  const KindDims& dims = layer.dims;
+  const Modules& modules = layer.modules;
+  Module& projection = modules.at("self_attention.linear_qkv");
+  const Tensor qkv = column_linear(f, projection.weight, projection.bias.get(), hidden);
+  const Size& N = f.dims.N;
+  auto [q, k, v] = f.r.split_in_three(qkv, {N * dims.a, dims.d}, {N * dims.k, dims.d}, {N * dims.k, dims.v});
+  if (layer.kind.attention.heads != layer.kind.attention.kv_heads && layer.kind.attention.kv_heads > 1)
+    q = f.r.contiguous_copy(q, q.shape(), "queries of all groups");
+  if (layer.kind.attention.qk_norm) {
+    q = norm(f, modules.at("self_attention.q_layernorm"), q);
+    k = norm(f, modules.at("self_attention.k_layernorm"), k);
+  }
+  if (!dims.rotary.is_zero()) {
+    q = megatron_rotary(f, q, dims.rotary);
+    k = megatron_rotary(f, k, dims.rotary);
+  }
+  const CoreAttention core{dims, layer.kind, mask};
+  const auto attend = [&f, core](const std::vector<Tensor>& parts) {
+    const ItemScope scope(f.r, f.items.block);
+    return megatron_core_attention(f, core, parts);
+  };
+  const Tensor context =
+      recomputes_module(f.plan, "core_attn") ? f.r.checkpoint_parts({q, k, v}, attend) : attend({q, k, v});
+  return row_linear(f, modules.at("self_attention.linear_proj").weight, context);
+}
+
+Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                   const LayerInputs& inputs) const {
+  const Modules& modules = layer.modules;
   Tensor residual = hidden;
-  hidden = r.layer_norm(hidden, w.input_norm, &w.input_norm_bias);
-  hidden = r.dropout(attention(r, z, w, hidden), kDropout);
-  hidden = r.add(residual, hidden, "residual stream");
+  {
+    const Tensor attended = attention(f, layer, norm(f, modules.at("input_layernorm"), hidden), inputs.mask);
+    hidden = bias_dropout_add(f, attended, modules.at("self_attention.linear_proj").bias.get(), residual);
+  }
   residual = hidden;
-  hidden = r.layer_norm(hidden, w.mlp_norm, &w.mlp_norm_bias);
-  hidden = r.linear(r.gelu(r.linear(hidden, w.up)), w.down);
-  hidden = r.dropout(std::move(hidden), kDropout);
-  return r.add(residual, hidden, "layer output");
+  const Tensor normed = norm(f, modules.at("pre_mlp_layernorm"), hidden);
+  Module* second = modules.find("mlp.linear_fc2");
+  const auto feed = [&f, layer, second](const Tensor& x) {
+    const ItemScope scope(f.r, f.items.block);
+    return second == nullptr ? megatron_moe(f, layer, x)
+                             : mlp(f, layer.modules.at("mlp.linear_fc1"), *second, layer.dims.f, x);
+  };
+  const bool again = recomputes_module(f.plan, second == nullptr ? "moe" : "mlp");
+  const Tensor fed = again ? f.r.checkpoint(normed, {.reentrant = true}, feed) : feed(normed);
+  const ItemScope scope(f.r, f.items.boundary);
+  return bias_dropout_add(f, fed, second != nullptr ? second->bias.get() : nullptr, residual);
+}
+
+Tensor MegatronArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
+  return norm(f, outer.at("decoder.final_layernorm"), hidden);
+}
+
+Tensor MegatronArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
+                                  Tensor*) const {
+  Recorder& r = f.r;
+  Module* own = outer.find("output_layer");
+  Parameter& matrix = own != nullptr ? own->weight : outer.at("embedding.word_embeddings").weight;
+  const Tensor logits = column_linear(f, matrix, nullptr, hidden);
+  const Tensor losses = parallel_cross_entropy(f, logits, labels);
+  const Tensor mask = r.empty({f.dims.N, Size(1)}, DType::fp32, "loss mask");
+  return r.mean_of_rows(r.view(r.mul(losses, mask, "masked losses"), {Size(1), f.dims.N}));
 }
 
 }  // namespace membill

@@ -1,22 +1,28 @@
-// The transformer layer of Megatron-LM as Korthikanti et al. 2022 ("Reducing Activation Recomputation in Large Transformer
-// Models") count it: biases, GELU, dropout, a fused scale-mask-softmax, 16-bit activations.
+// Megatron-core's GPT with its local layers (megatron-core 0.16 models/gpt, transformer/transformer_layer.py, attention.py, mlp.py): one
+// rank's part of it. Tensors lie tokens first, (s, b, ...).
 #pragma once
 
-#include "program/recorder.h"
+#include "blocks/architecture.h"
 
 namespace membill {
 
-// Weights of one layer. Widths: hidden h, MLP 4h.
-struct MegatronLayerWeights {
-  Parameter input_norm, input_norm_bias, qkv, projection, mlp_norm, mlp_norm_bias, up, down;
+class MegatronArchitecture final : public Architecture {
+ public:
+  [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
+  [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
+  [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
+  // The vocabulary's columns are split over the tensor-parallel ranks, and so is the loss.
+  [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
+                            Tensor* outputs) const override;
+  [[nodiscard]] std::vector<Tensor> lasting(Forward& f) const override;
+
+ private:
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& mask) const;
 };
 
-struct MegatronLayerSizes {
-  Size s, b, h, a;  // sequence, micro-batch, hidden, heads (the paper's letters)
-};
-
-// One layer on `hidden` (rows s·b, width h). Dropouts always on, as in the paper.
-[[nodiscard]] Tensor megatron_layer(Recorder& recorder, const MegatronLayerSizes& sizes, MegatronLayerWeights& weights,
-                                    Tensor hidden);
+// Whether selective recompute names `module`; without any names it is the attention core.
+[[nodiscard]] bool recomputes_module(const TrainingPlan& plan, std::string_view module);
 
 }  // namespace membill

@@ -21,6 +21,7 @@
 #include "blocks/llama.h"
 #include "blocks/llama4.h"
 #include "blocks/llama_variants.h"
+#include "blocks/megatron.h"
 #include "blocks/moe.h"
 #include "blocks/mpt.h"
 #include "blocks/nemotron.h"
@@ -91,6 +92,8 @@ const Liger<Glm4Architecture> kLigerGlm4({.rotary = false, .norm_in_place = fals
 
 const LitgptArchitecture kLitgpt;
 const TorchtuneArchitecture kTunePairs(TuneRotary::pairs), kTuneHalves(TuneRotary::halves);
+
+const MegatronArchitecture kMegatron;
 
 struct Row {
   std::string_view model_type;
@@ -170,6 +173,12 @@ const std::array kTorchtunePrograms = {
 const std::array kLitgptPrograms = {Row{"generic", &kLitgpt}, Row{"llama", &kLitgpt}, Row{"mistral", &kLitgpt},
                                     Row{"qwen2", &kLitgpt}, Row{"qwen3", &kLitgpt}};
 
+// Models that Megatron's GPT can be: its own sizes and options describe them.
+const std::array kMegatronPrograms = {
+    Row{"generic", &kMegatron}, Row{"gpt2", &kMegatron},  Row{"llama", &kMegatron}, Row{"mistral", &kMegatron},
+    Row{"mixtral", &kMegatron}, Row{"qwen2", &kMegatron}, Row{"qwen3", &kMegatron}, Row{"qwen3_moe", &kMegatron},
+};
+
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {
   for (const Row& row : programs)
     if (row.model_type == model_type) return row.program;
@@ -183,6 +192,7 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   if (implementation == Implementation::liger) return find_in(kLigerPrograms, model_type);
   if (implementation == Implementation::torchtune) return find_in(kTorchtunePrograms, model_type);
   if (implementation == Implementation::litgpt) return find_in(kLitgptPrograms, model_type);
+  if (implementation == Implementation::megatron) return find_in(kMegatronPrograms, model_type);
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimate/distinct_ranks.h"
 #include "estimate/item_table.h"
 #include "estimate/runtime_lines.h"
 #include "trace/timeline.h"
@@ -81,7 +82,7 @@ void add_moments(Bill& bill, const Simulation& job) {
 
 Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& hardware) {
   Bill bill;
-  bill.rank = "rank " + std::to_string(hardware.rank.value_or(0));
+  bill.rank = distinct_ranks(plan, hardware).front().name;
   bill.bytes = job.trace.evaluate(job.symbols);
   bill.peak = fold_peak(job.trace, bill.bytes);
   const std::vector<LiveItem> live = live_at(job.trace, bill.bytes, bill.peak.at);

@@ -59,7 +59,8 @@ void check_ranges(const TrainingPlan& plan, Problems& problems) {
   if (plan.batch >= 1 && plan.seq >= 1 && plan.batch > kMostTokens / plan.seq) {
     problems.add({"", "batch", "batch times seq is too large", "2^40 tokens at most"});
   }
-  if (plan.checkpointing.mode == Checkpointing::selective && plan.checkpointing.selective.empty()) {
+  const bool unnamed = plan.checkpointing.mode == Checkpointing::selective && plan.checkpointing.selective.empty();
+  if (unnamed && plan.engine != Engine::megatron) {
     problems.add({"", "checkpointing", "selective needs names of what to recompute", "selective:core_attn"});
   }
   if (plan.loss == LossKind::chunked) at_least(1, plan.loss_chunk, "loss", problems);

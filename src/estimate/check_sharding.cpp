@@ -1,5 +1,8 @@
+#include "blocks/architecture.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
+#include "estimate/engines/placement.h"
+#include "estimate/rank_model.h"
 
 namespace membill {
 namespace {
@@ -27,7 +30,8 @@ const MoeShape* first_moe(const ModelSpec& model) {
   return nullptr;
 }
 
-void check_tensor_parallel(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
+void check_tensor_parallel(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const ParallelPlan& p = plan.parallel;
   if (p.sp && p.tp == 1)
     problems.add({"", "parallel.sp", "sequence parallelism needs tensor parallelism", "parallel.tp 2"});
   if (const LayerKind* layer = first_layer(model)) {
@@ -36,22 +40,69 @@ void check_tensor_parallel(const ModelSpec& model, const ParallelPlan& p, Proble
     divides(p.tp, layer->mlp.intermediate, "parallel.tp", "columns of the MLP", problems);
     divides(p.ulysses, layer->attention.heads, "parallel.ulysses", "attention heads", problems);
   }
+  if (plan.engine != Engine::megatron || p.tp < 1 || plan.vocab_pad_to.value_or(1) < 1) return;
+  const std::int64_t rows = padded_vocabulary(model, plan);
+  if (rows % p.tp != 0)
+    problems.add({"", "parallel.tp",
+                  std::to_string(p.tp) + " does not divide the " + std::to_string(rows) + " rows of the vocabulary",
+                  "vocab_pad_to " + std::to_string(checked_mul(128, p.tp))});
+  if (p.sp && p.cp >= 1) divides(p.tp, plan.seq / p.cp, "parallel.sp", "tokens of a sequence", problems);
 }
 
-void check_pipeline(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
-  if (p.virtual_pp > 1 && p.pp == 1) {
+// Stages of equal length, but for a first and a last one whose lengths are given.
+void check_stages(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const ParallelPlan& p = plan.parallel;
+  const StageLayers stages = layers_of_stages(model.layers, plan);
+  const bool given = engine_number(plan, "decoder_first_pipeline_num_layers", 0) > 0 ||
+                     engine_number(plan, "decoder_last_pipeline_num_layers", 0) > 0;
+  if (!given) return divides(p.pp, model.layers, "parallel.pp", "layers", problems);
+  if (stages.middle < 1 && p.pp > 2)
+    problems.add({"", "parallel.pp",
+                  "the layers between the first and the last stage do not come out even: " +
+                      std::to_string(model.layers) + " layers, " + std::to_string(p.pp) + " stages",
+                  ""});
+}
+
+void check_pipeline(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const ParallelPlan& p = plan.parallel;
+  if (p.virtual_pp > 1 && p.pp == 1)
     problems.add({"", "parallel.virtual_pp", "needs a pipeline of two stages or more", "parallel.pp 2"});
+  if (p.pp < 1 || p.virtual_pp < 1 || model.layers < 1) return;
+  check_stages(model, plan, problems);
+  if (p.virtual_pp == 1 || p.pp == 1) return;
+  const StageLayers stages = layers_of_stages(model.layers, plan);
+  for (const std::int64_t layers : {stages.first, stages.middle, stages.last}) {
+    if (layers % p.virtual_pp == 0) continue;
+    return divides(p.virtual_pp, layers, "parallel.virtual_pp", "layers of a stage", problems);
   }
-  if (p.pp >= 1 && model.layers >= 1 && model.layers % p.pp != 0) {
-    divides(p.pp, model.layers, "parallel.pp", "layers", problems);
-  } else if (p.pp >= 1 && p.virtual_pp > 1) {
-    divides(p.virtual_pp, model.layers / p.pp, "parallel.virtual_pp", "layers of a stage", problems);
-  }
+  if (plan.accumulate < p.pp)
+    problems.add({"", "accumulate",
+                  "an interleaved pipeline needs as many micro-batches as stages, " + std::to_string(p.pp) + ", not " +
+                      std::to_string(plan.accumulate),
+                  "parallel.virtual_pp 1"});
 }
 
-void check_experts(const ModelSpec& model, const ParallelPlan& p, Problems& problems) {
-  if (p.ep == 1 && p.expert_tp == 1) return;
+// What Megatron's GPT is not.
+void check_megatron(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const bool layers = plan.implementation == Implementation::megatron;
+  if (layers && plan.engine != Engine::megatron)
+    problems.add({"", "implementation", "megatron needs engine megatron", "engine megatron"});
+  if (plan.engine != Engine::megatron) return;
+  if (!layers && plan.implementation != Implementation::hf)
+    problems.add({"", "implementation",
+                  std::string(word_of(kImplementationWords, plan.implementation)) + " does not run under Megatron",
+                  "megatron"});
+  if (!model.dimensions_known || find_architecture(model.model_type, Implementation::megatron) == nullptr)
+    problems.add({"", "engine", "Megatron's GPT is not modelled for model type " + model.model_type, "engine fsdp2"});
+}
+
+void check_experts(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
+  const ParallelPlan& p = plan.parallel;
   const MoeShape* moe = first_moe(model);
+  if (moe != nullptr && plan.engine == Engine::megatron && p.tp > 1 && !p.sp)
+    problems.add(
+        {"", "parallel.sp", "experts beside tensor parallelism need sequence parallelism", "parallel.sp true"});
+  if (p.ep == 1 && p.expert_tp == 1) return;
   if (moe == nullptr) {
     if (p.ep > 1) problems.add({"", "parallel.ep", "the model has no experts", "parallel.ep 1"});
     if (p.expert_tp > 1) problems.add({"", "parallel.expert_tp", "the model has no experts", "parallel.expert_tp 1"});
@@ -59,6 +110,13 @@ void check_experts(const ModelSpec& model, const ParallelPlan& p, Problems& prob
   }
   divides(p.ep, moe->experts, "parallel.ep", "experts", problems);
   divides(p.expert_tp, moe->intermediate, "parallel.expert_tp", "columns of an expert", problems);
+  const bool in_range = p.pp >= 1 && p.ep >= 1 && p.expert_tp >= 1 && p.ep <= hardware.count &&
+                        p.expert_tp <= hardware.count && hardware.count % p.pp == 0;
+  if (plan.engine == Engine::megatron && !(in_range && hardware.count / p.pp % (p.ep * p.expert_tp) == 0))
+    problems.add({"", "parallel.ep",
+                  "ep x expert_tp, " + std::to_string(p.ep) + " x " + std::to_string(p.expert_tp) +
+                      ", does not divide the cards of a pipeline stage",
+                  ""});
 }
 
 // Cards of one replica of the model, or 0 when they exceed any job.
@@ -131,9 +189,10 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
 
 void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
   const ParallelPlan& p = plan.parallel;
-  check_tensor_parallel(model, p, problems);
-  check_pipeline(model, p, problems);
-  check_experts(model, p, problems);
+  check_tensor_parallel(model, plan, problems);
+  check_pipeline(model, plan, problems);
+  check_megatron(model, plan, problems);
+  check_experts(model, plan, hardware, problems);
   if (p.cp > 1 && plan.seq >= 1 && plan.seq % (2 * p.cp) != 0) {
     problems.add({"", "parallel.cp", "needs a seq that is a multiple of 2 x cp, " + std::to_string(2 * p.cp), ""});
   }

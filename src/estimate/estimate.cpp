@@ -5,6 +5,7 @@
 
 #include "blocks/generations.h"
 #include "estimate/bill.h"
+#include "estimate/distinct_ranks.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"
@@ -20,7 +21,7 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
                   model.model_type,
                   model.parameters(),
                   model.active_parameters(),
-                  job.trainable_parameters,
+                  plan.engine == Engine::megatron ? model.parameters() : job.trainable_parameters,
                   model.layers,
                   model.hidden,
                   model.vocab,
@@ -50,15 +51,6 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
 
 namespace {
 
-// Ranks whose bills may differ: ZeRO's first two stages give every rank other tensors, of which the last rank's come first in the
-// backward and the first rank's last. Elsewhere the first rank's share is the largest.
-std::vector<std::int64_t> distinct_ranks(const TrainingPlan& plan, const Hardware& hardware) {
-  if (hardware.rank) return {*hardware.rank};
-  const bool by_tensor = plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2);
-  if (!by_tensor || hardware.count == 1) return {0};
-  return {hardware.count - 1, 0};
-}
-
 Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const EstimateOptions& options) {
   const Simulation job = simulate(with_sections(model), plan, hardware);
@@ -81,21 +73,26 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
                 const EstimateOptions& options) {
   const TrainingPlan plan = as_engine_runs(given);
   std::vector<Report> reports;
-  for (const std::int64_t rank : distinct_ranks(plan, hardware)) {
+  for (const RankKind& kind : distinct_ranks(plan, hardware)) {
     Hardware of_rank = hardware;
-    of_rank.rank = rank;
+    of_rank.rank = kind.rank;
     reports.push_back(estimate_rank(model, plan, of_rank, options));
   }
   const auto highest = [](const Report& a, const Report& b) {
     return *a.totals.requested.likely < *b.totals.requested.likely;
   };
   const auto worst = std::max_element(reports.begin(), reports.end(), highest);
+  std::vector<RankBill> ranks;
+  for (const Report& of_rank : reports) ranks.push_back(of_rank.ranks.front());
   Report report = std::move(*worst);
+  report.ranks = std::move(ranks);
   if (plan.precision != given.precision)
-    report.assumptions.push_back("precision: DeepSpeed runs " + std::string(regime(given.precision).name) + " as " +
-                                 std::string(regime(plan.precision).name) + ", with fp32 masters in its optimizer");
-  for (auto other = reports.begin(); other != reports.end(); ++other)
-    if (other != worst) report.ranks.insert(report.ranks.end(), other->ranks.begin(), other->ranks.end());
+    report.assumptions.push_back(
+        "precision: " + std::string(plan.engine == Engine::megatron ? "Megatron" : "DeepSpeed") + " runs " +
+        std::string(regime(given.precision).name) + " as " + std::string(regime(plan.precision).name) +
+        ", with fp32 masters in its optimizer");
+  if (plan.implementation != given.implementation)
+    report.assumptions.push_back("implementation: Megatron runs its own layers");
   return report;
 }
 

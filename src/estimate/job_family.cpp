@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "estimate/distinct_ranks.h"
 #include "estimate/simulation.h"
 #include "estimate/verdict.h"
 #include "membill/estimate.h"
@@ -69,15 +70,27 @@ class JobFamily::Shape {
   std::int64_t batch_ = 0, seq_ = 0;
 };
 
-JobFamily::JobFamily(const ModelSpec& model, TrainingPlan plan, Hardware hardware)
-    : plan_(std::move(plan)),
-      hardware_(std::move(hardware)),
-      model_(std::make_unique<const ModelSpec>(with_sections(model))) {}
-JobFamily::JobFamily(JobFamily&&) noexcept = default;
-JobFamily& JobFamily::operator=(JobFamily&&) noexcept = default;
-JobFamily::~JobFamily() = default;
+// The cases of one kind of rank.
+class JobFamily::Rank {
+ public:
+  Rank(const ModelSpec& model, TrainingPlan plan, Hardware hardware)
+      : model_(model), plan_(std::move(plan)), hardware_(std::move(hardware)) {}
 
-JobFamily::Shape& JobFamily::shape_for(std::int64_t batch, std::int64_t seq) {
+  [[nodiscard]] CaseFigures fold(std::int64_t batch, std::int64_t seq) { return shape_for(batch, seq).fold(); }
+  [[nodiscard]] CaseFigures replay(std::int64_t batch, std::int64_t seq) {
+    return shape_for(batch, seq).replay(plan_, hardware_);
+  }
+
+ private:
+  Shape& shape_for(std::int64_t batch, std::int64_t seq);
+
+  const ModelSpec& model_;
+  TrainingPlan plan_;
+  Hardware hardware_;
+  std::vector<std::unique_ptr<Shape>> shapes_;  // the one used last at the end
+};
+
+JobFamily::Shape& JobFamily::Rank::shape_for(std::int64_t batch, std::int64_t seq) {
   const auto found =
       std::find_if(shapes_.rbegin(), shapes_.rend(), [&](const auto& shape) { return shape->set(batch, seq); });
   if (found != shapes_.rend()) {
@@ -88,15 +101,35 @@ JobFamily::Shape& JobFamily::shape_for(std::int64_t batch, std::int64_t seq) {
   if (shapes_.size() == kMostShapes) shapes_.erase(shapes_.begin());
   plan_.batch = batch;
   plan_.seq = seq;
-  shapes_.push_back(std::make_unique<Shape>(*model_, plan_, hardware_));
+  shapes_.push_back(std::make_unique<Shape>(model_, plan_, hardware_));
   if (!shapes_.back()->set(batch, seq)) throw std::logic_error("a trace does not hold for its own sizes");
   return *shapes_.back();
 }
 
-CaseFigures JobFamily::fold(std::int64_t batch, std::int64_t seq) { return shape_for(batch, seq).fold(); }
-
-CaseFigures JobFamily::replay(std::int64_t batch, std::int64_t seq) {
-  return shape_for(batch, seq).replay(plan_, hardware_);
+JobFamily::JobFamily(const ModelSpec& model, TrainingPlan plan, Hardware hardware)
+    : model_(std::make_unique<const ModelSpec>(with_sections(model))) {
+  for (const RankKind& kind : distinct_ranks(plan, hardware)) {
+    hardware.rank = kind.rank;
+    ranks_.push_back(std::make_unique<Rank>(*model_, plan, hardware));
+  }
 }
+JobFamily::JobFamily(JobFamily&&) noexcept = default;
+JobFamily& JobFamily::operator=(JobFamily&&) noexcept = default;
+JobFamily::~JobFamily() = default;
+
+JobFamily::Rank& JobFamily::heaviest(std::int64_t batch, std::int64_t seq) {
+  if (ranks_.size() == 1) return *ranks_.front();
+  Rank* found = nullptr;
+  std::int64_t most = -1;
+  for (const auto& rank : ranks_) {
+    const std::int64_t requested = rank->fold(batch, seq).requested;
+    if (requested > most) found = rank.get(), most = requested;
+  }
+  return *found;
+}
+
+CaseFigures JobFamily::fold(std::int64_t batch, std::int64_t seq) { return heaviest(batch, seq).fold(batch, seq); }
+
+CaseFigures JobFamily::replay(std::int64_t batch, std::int64_t seq) { return heaviest(batch, seq).replay(batch, seq); }
 
 }  // namespace membill

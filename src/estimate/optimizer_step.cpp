@@ -29,7 +29,8 @@ OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::ve
 
 void OptimizerRun::construct(bool states) {
   for (TrainedParameter& trained : trained_)
-    if (plan_.gradient_dtype) trained.parameter->gradient_dtype = plan_.gradient_dtype;
+    if (plan_.gradient_dtype && plan_.engine != Engine::megatron)
+      trained.parameter->gradient_dtype = plan_.gradient_dtype;
   if (regime(plan_.precision).master || row_.on_host) make_masters();
   for (const TrainedParameter& trained : trained_) types_.push_back(states_.own_type(trained));
   if (states || row_.at_construction) create_states();

@@ -37,12 +37,28 @@ void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& w
         "accumulates without reducing (sharding.no_sync false: it reduces each time)");
 }
 
+void warn_of_adam(const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  if (plan.engine == Engine::megatron && plan.optimizer_impl == OptimizerImpl::foreach)
+    warnings.push_back(
+        "optimizer_impl foreach is PyTorch's Adam, which Megatron takes without Apex and Transformer Engine; their "
+        "FusedAdam has no temporaries: optimizer_impl fused");
+}
+
+void warn_of_stages(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  if (plan.engine == Engine::megatron && plan.parallel.pp > 1 && model.tied_embeddings)
+    warnings.push_back(
+        "the embedding is tied to the head: the first and the last pipeline stage each hold the matrix with its "
+        "gradient and states");
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPlan& plan) {
   std::vector<std::string> warnings;
   warn_of_positions(model, plan, warnings);
   warn_of_whole_tensors(plan, warnings);
+  warn_of_stages(model, plan, warnings);
+  warn_of_adam(plan, warnings);
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {
     warnings.push_back("precision amp-bf16 over fp16 weights mixes two 16-bit formats");
   }

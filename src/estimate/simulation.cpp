@@ -6,6 +6,8 @@
 #include "estimate/engines/engine.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
+#include "estimate/pipeline_run.h"
+#include "estimate/rank_model.h"
 #include "estimate/runtime_lines.h"
 #include "estimate/stage_run.h"
 
@@ -86,8 +88,11 @@ class JobRun {
 
  private:
   void step(JobModules& job, OptimizerRun& optimizer) {
-    if (plan_.loop == Loop::trainer) fetch_batches();
-    micro_batches(job);
+    if (plan_.loop == Loop::trainer && plan_.engine != Engine::megatron) fetch_batches();
+    if (runs_pipeline(plan_))
+      pipeline(job);
+    else
+      micro_batches(job);
     writer_.moment("clip");
     if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");
@@ -143,17 +148,14 @@ class JobRun {
 
   // What of the batch the model's forward is given beside the token ids.
   void hand_over_batch(Forward& forward) {
-    if (plan_.loop != Loop::trainer) return;
+    if (step_batch_.empty()) return;
     if (joins_rows(plan_)) forward.position_ids = r_.view(step_batch_.at(1), {dims_.N, Size(1)});
     if (step_mask_.defined()) forward.batch_mask = r_.view(step_mask_, {dims_.N, dims_.s});
   }
 
   [[nodiscard]] DType unquantized() const { return unquantized_dtype(plan_, TensorRole::embedding); }
 
-  void micro_batch(JobModules& job, bool last) {
-    if (engine_ != nullptr) engine_->begin_micro_batch(last);
-    r_.set_items(items_.embedding);
-    Parameter input_leaf;
+  [[nodiscard]] Forward new_forward() {
     Forward forward{r_,
                     model_,
                     plan_,
@@ -163,6 +165,29 @@ class JobRun {
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
+    return forward;
+  }
+
+  // Every layer of every micro-batch that is in flight is written out.
+  void pipeline(JobModules& job) {
+    Forward forward = new_forward();
+    keep_lasting(forward);
+    PipelineStage place{plan_.parallel.pp, pipeline_stage(plan_, hardware_), plan_.parallel.virtual_pp,
+                        plan_.accumulate};
+    place.micro_batches = distinct_micro_batches(place);
+    PipelineRun(forward, *program_, job.model, place).step();
+  }
+
+  void keep_lasting(Forward& forward) {
+    if (program_ != nullptr && lasting_.empty()) lasting_ = program_->lasting(forward);
+  }
+
+  void micro_batch(JobModules& job, bool last) {
+    if (engine_ != nullptr) engine_->begin_micro_batch(last);
+    r_.set_items(items_.embedding);
+    Parameter input_leaf;
+    Forward forward = new_forward();
+    keep_lasting(forward);
     if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none &&
         plan_.implementation != Implementation::torchtune && plan_.implementation != Implementation::litgpt)
       forward.input_leaf = &input_leaf;
@@ -170,7 +195,7 @@ class JobRun {
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =
-        plan_.loop == Loop::trainer ? r_.view(step_batch_.front(), {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
+        !step_batch_.empty() ? r_.view(step_batch_.front(), {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);
@@ -240,15 +265,17 @@ class JobRun {
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;
   std::vector<Tensor> loop_variables_;
-  std::vector<Tensor> workspaces_;
+  std::vector<Tensor> workspaces_, lasting_;
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;
 };
 
 Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
                          Kind kind) {
-  const ModelSpec model = staged_model(given_model, given_plan);
   const TrainingPlan plan = staged_plan(given_model, given_plan);
+  const ModelSpec model = plan.engine == Engine::megatron
+                              ? rank_model(given_model, plan, pipeline_stage(plan, hardware))
+                              : staged_model(given_model, given_plan);
   if (!kind.expand && !needs_every_layer(plan)) {
     try {
       return JobRun(model, plan, hardware, kind).run();

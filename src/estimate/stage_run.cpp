@@ -38,17 +38,33 @@ ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
 }
 
 TrainingPlan as_engine_runs(const TrainingPlan& plan) {
-  const bool bf16 = plan.precision == Precision::amp_bf16;
-  if (plan.engine != Engine::deepspeed || (!bf16 && plan.precision != Precision::amp_fp16)) return plan;
   TrainingPlan run = plan;
+  const bool megatron = plan.engine == Engine::megatron;
+  if (megatron && plan.implementation == Implementation::hf) run.implementation = Implementation::megatron;
+  const bool bf16 = plan.precision == Precision::amp_bf16;
+  if ((!megatron && plan.engine != Engine::deepspeed) || (!bf16 && plan.precision != Precision::amp_fp16)) return run;
   run.precision = bf16 ? Precision::master_bf16 : Precision::master_fp16;
   if (!weight_format(plan.weights).quantized) run.weights = bf16 ? WeightFormat::bf16 : WeightFormat::fp16;
   return run;
 }
 
+namespace {
+
+// Its checkpoints are reentrant. Selective ones lie inside of its layers, none around them.
+CheckpointPlan as_megatron_recomputes(CheckpointPlan plan) {
+  plan.reentrant = true;
+  if (plan.mode != Checkpointing::selective) return plan;
+  plan.mode = Checkpointing::none;
+  if (plan.selective.empty()) plan.selective = {"core_attn"};
+  return plan;
+}
+
+}  // namespace
+
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   TrainingPlan staged = as_engine_runs(plan);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
+  if (plan.engine == Engine::megatron) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }

@@ -11,10 +11,12 @@ namespace membill {
 
 // The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
-// The regime that the engine makes of the plan's: DeepSpeed trains 16-bit weights with fp32 masters in its optimizer where others
-// would autocast (deepspeed 0.18 runtime/engine.py, accelerate accelerator.py _prepare_deepspeed).
+// The regime that the engine makes of the plan's: DeepSpeed and Megatron train 16-bit weights with fp32 masters in their optimizers
+// where others would autocast (deepspeed 0.18 runtime/engine.py, accelerate accelerator.py _prepare_deepspeed; megatron-core 0.16
+// optimizer/optimizer.py). Megatron also runs its own layers where none were named.
 [[nodiscard]] TrainingPlan as_engine_runs(const TrainingPlan& plan);
-// The plan that it runs: the score is saved beside adapters, and classes that write attention out do so whatever is asked.
+// The plan that it runs: the score is saved beside adapters, classes that write attention out do so whatever is asked, and Megatron's
+// checkpoints are reentrant.
 [[nodiscard]] TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan);
 
 // True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.

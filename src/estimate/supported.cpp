@@ -49,8 +49,18 @@ std::string unbilled_stage(const Plan& plan) {
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
 }
 
+// Megatron's own: full with its methods, and some of the modules that selective recompute knows.
+std::string unbilled_recompute(const CheckpointPlan& c) {
+  if (c.offload) return "offload";
+  if (c.mode != Checkpointing::selective) return {};
+  for (const std::string& module : c.selective)
+    if (module != "core_attn" && module != "mlp" && module != "moe") return "selective " + module;
+  return {};
+}
+
 std::string unbilled_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
+  if (plan.engine == Engine::megatron) return unbilled_recompute(c);
   if (c.mode == Checkpointing::none) return {};
   if (c.mode == Checkpointing::selective)
     for (const std::string& name : c.selective)
@@ -94,6 +104,13 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (four_bits && !floating && (!second || plan.loop != Loop::trainer))
     return "FSDP over 4-bit weights stored as uint8";
   return {};
+}
+
+std::string unbilled_megatron(const Plan& plan) {
+  if (plan.engine != Engine::megatron) return {};
+  if (plan.sharding.offload != "none") return "offload " + plan.sharding.offload + " under Megatron";
+  if (plan.parallel.ulysses > 1) return "Ulysses under Megatron";
+  return unless(plan.method == Method::full, std::string(word_of(kMethodWords, plan.method)) + " under Megatron");
 }
 
 std::string unbilled_sharding(const Plan& plan) {
@@ -149,29 +166,32 @@ constexpr std::array kLimits{
           "false, or true with engine torch"},
     Limit{"checkpointing", unbilled_checkpointing,
           "none, full, selective:ops: with aten.mm, addmm, bmm, _grouped_mm, _softmax, silu, gelu, "
-          "_scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention"},
+          "_scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention; with engine megatron "
+          "selective:core_attn,mlp,moe"},
     Limit{"attention",
           [](const Plan& p) {
-            return unless(p.attention != AttentionKernel::fused_softmax, word_of(kAttentionWords, p.attention));
+            const bool own = p.attention == AttentionKernel::fused_softmax && p.engine != Engine::megatron;
+            return unless(!own, word_of(kAttentionWords, p.attention));
           },
-          "sdpa, flash, mem-efficient, sdpa-math, eager"},
+          "sdpa, flash, mem-efficient, sdpa-math, eager; with engine megatron fused-softmax"},
     Limit{"loss",
           [](const Plan& p) {
             const bool plain = !p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast});
-            const bool fused = p.loss == LossKind::fused && p.implementation != Implementation::torchtune;
-            const bool chunked = p.loss == LossKind::chunked && p.implementation != Implementation::liger;
+            const bool megatron = p.engine == Engine::megatron;
+            const bool fused = p.loss == LossKind::fused && p.implementation != Implementation::torchtune && !megatron;
+            const bool chunked = p.loss == LossKind::chunked && p.implementation != Implementation::liger && !megatron;
             return unless(plain || fused || chunked, p.loss ? word_of(kLossWords, *p.loss) : "");
           },
-          "null, native, upcast; fused but with torchtune; chunked:N but with liger"},
+          "null, native, upcast; fused but with torchtune and megatron; chunked:N but with liger and megatron"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger,
-                                                       Implementation::torchtune, Implementation::litgpt}),
-                          word_of(kImplementationWords, p.implementation));
+            return unless(
+                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtune,
+                                             Implementation::litgpt, Implementation::megatron}),
+                word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger, torchtune, litgpt"},
-    Limit{"engine", [](const Plan& p) { return unless(p.engine != Engine::megatron, word_of(kEngineWords, p.engine)); },
-          "torch, ddp, deepspeed, fsdp, fsdp2"},
+          "hf, liger, torchtune, litgpt, megatron"},
+    Limit{"engine", unbilled_megatron, "full training with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
     Limit{"precision",
           [](const Plan& p) {
             const bool other = p.engine == Engine::deepspeed && !regime(as_engine_runs(p).precision).master;
@@ -184,7 +204,9 @@ constexpr std::array kLimits{
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
-    Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
+    Limit{"vocab_pad_to",
+          [](const Plan& p) { return unless(!p.vocab_pad_to || p.engine == Engine::megatron, "padding"); },
+          "null, or a multiple with engine megatron"},
     Limit{"evaluation.batch", [](const Plan& p) { return unless(!p.evaluation_batch, "evaluation"); }, "null"},
 };
 

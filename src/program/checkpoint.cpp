@@ -154,6 +154,53 @@ Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape
   return {std::exchange(kept->second, Tensor()), false};
 }
 
+namespace {
+
+// A detached copy of each input that gives its gradient to a leaf of its own.
+struct Leaves {
+  std::vector<Parameter> parameters;
+  std::vector<Tensor> inputs;
+
+  Leaves(Recorder& recorder, const std::vector<Tensor>& kept) : parameters(kept.size()) {
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      Tensor again = recorder.detach(kept[i]);
+      again.body().requires_grad = kept[i].requires_grad();
+      again.body().leaf = again.requires_grad() ? &parameters[i] : nullptr;
+      inputs.push_back(std::move(again));
+    }
+  }
+
+  Gradients gradients() {
+    Gradients result;
+    for (Parameter& parameter : parameters) result.push_back(std::move(parameter.gradient));
+    return result;
+  }
+};
+
+}  // namespace
+
+Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
+                                  const std::function<Tensor(const std::vector<Tensor>&)>& body) {
+  if (!grad_enabled_) return body(inputs);
+  grad_enabled_ = false;
+  Tensor output = detach(body(inputs));
+  grad_enabled_ = true;
+  std::vector<Edge> edges;
+  for (const Tensor& input : inputs) edges.push_back(edge(input));
+  if (std::none_of(edges.begin(), edges.end(), [](const Edge& e) { return e.valid(); })) return output;
+  record({&output}, std::move(edges), [kept = std::move(inputs), body](Recorder& recorder, Gradients& gradients) {
+    Leaves leaves(recorder, kept);
+    const ItemPair backward_items = recorder.items();
+    recorder.set_grad_enabled(true);
+    const Tensor again = body(leaves.inputs);
+    recorder.set_grad_enabled(false);
+    recorder.set_items(backward_items);
+    recorder.backward_from(again, gradients[0]);
+    return leaves.gradients();
+  });
+  return output;
+}
+
 void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(), detach(x)}); }
 
 void Recorder::drop_graph() { release_in_units(held_); }

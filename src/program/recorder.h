@@ -138,6 +138,9 @@ class Recorder {
   OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label);
   OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label, ItemId item);
 
+  // The reentrant kind over a function of several tensors, which are all kept.
+  Tensor checkpoint_parts(std::vector<Tensor> inputs, const std::function<Tensor(const std::vector<Tensor>&)>& body);
+
   // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
   // hook sees. drop_graph() frees what is held.
   void hold_in_graph(const Tensor& x);

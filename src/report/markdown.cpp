@@ -70,11 +70,12 @@ void moments(std::string& out, const Report& report) {
 
 void ranks(std::string& out, const Report& report) {
   if (report.ranks.size() < 2) return;
-  out += "| rank | requested | allocated | reserved | device |\n| --- | ---: | ---: | ---: | ---: |\n";
+  out +=
+      "| rank | requested | allocated | reserved | device | headroom |\n| --- | ---: | ---: | ---: | ---: | ---: |\n";
   for (const RankBill& rank : report.ranks) {
-    out +=
-        fmt::format("| {} | {} | {} | {} | {} |\n", escaped(rank.name), size_text(rank.requested.likely),
-                    size_text(rank.allocated.likely), size_text(rank.reserved.likely), size_text(rank.device.likely));
+    out += fmt::format("| {} | {} | {} | {} | {} | {} |\n", escaped(rank.name), size_text(rank.requested.likely),
+                       size_text(rank.allocated.likely), size_text(rank.reserved.likely), size_text(rank.device.likely),
+                       size_text(headroom_of(report, rank)));
   }
   out += '\n';
 }

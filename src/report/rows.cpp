@@ -67,6 +67,11 @@ std::string highest_text(const LineItem& item) {
   return item.bytes == item.at_peak ? std::string() : size_text(*item.bytes);
 }
 
+std::optional<std::int64_t> headroom_of(const Report& report, const RankBill& rank) {
+  if (!report.verdict.capacity || !rank.device.likely) return std::nullopt;
+  return *report.verdict.capacity - *rank.device.likely;
+}
+
 std::string peak_text(const Report& report) {
   std::string text = clean_text(report.peak_moment);
   if (!report.peak_rank.empty()) text += " on " + clean_text(report.peak_rank);

@@ -39,6 +39,8 @@ struct TotalRow {
 
 // The deciding moment and rank: "backward on rank 0".
 [[nodiscard]] std::string peak_text(const Report& report);
+// What a rank leaves of its card; none when no card was named.
+[[nodiscard]] std::optional<std::int64_t> headroom_of(const Report& report, const RankBill& rank);
 // Why the verdict is what it is: the report's sentence, or how to get a verdict.
 [[nodiscard]] std::string because_text(const Report& report);
 

@@ -170,11 +170,13 @@ class Table {
 
   void ranks() {
     if (report_.ranks.size() < 2) return;
-    line(bold(fmt::format("{:<10}{:>13}{:>13}{:>13}{:>13}", "rank", "requested", "allocated", "reserved", "device")));
+    line(bold(fmt::format("{:<10}{:>12}{:>12}{:>12}{:>12}{:>12}", "rank", "requested", "allocated", "reserved",
+                          "device", "headroom")));
     for (const RankBill& rank : report_.ranks) {
-      line(fmt::format("{:<10}{:>13}{:>13}{:>13}{:>13}{}", shortened(rank.name, 10), size_text(rank.requested.likely),
-                       size_text(rank.allocated.likely), size_text(rank.reserved.likely), size_text(rank.device.likely),
-                       rank.name == report_.peak_rank ? "  decides" : ""));
+      line(fmt::format("{:<10}{:>12}{:>12}{:>12}{:>12}{:>12}{}", shortened(rank.name, 10),
+                       size_text(rank.requested.likely), size_text(rank.allocated.likely),
+                       size_text(rank.reserved.likely), size_text(rank.device.likely),
+                       size_text(headroom_of(report_, rank)), rank.name == report_.peak_rank ? "  decides" : ""));
     }
     line("");
   }

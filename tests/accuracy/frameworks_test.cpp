@@ -56,4 +56,6 @@ TEST_CASE("TRL's trainers") { compare("TRL's trainers", "trl", 3); }
 
 TEST_CASE("torchtune's and litgpt's models and recipes") { compare("torchtune and litgpt", "torchtune", 3); }
 
+TEST_CASE("Megatron's layers, pipeline and optimizer") { compare("Megatron", "megatron", 2); }
+
 }  // namespace membill::accuracy

@@ -88,6 +88,35 @@ TEST_CASE("FSDP2 over fp32 shards: 16 bytes a parameter over the ranks") {
   }
 }
 
+// Megatron-LM docs/dist_optimizer.md: bf16 parameters with fp32 gradients, 18 bytes a parameter, 6 + 12/d with the distributed optimizer.
+TEST_CASE("Megatron: 18 bytes a parameter, 6 + 12/d with the distributed optimizer") {
+  Problems problems;
+  GenericModel given;
+  given.hidden = 1024;  // every tensor, and every share of the buffer, is a multiple of what it is padded to
+  given.layers = 8;
+  given.heads = 8;
+  given.intermediate = 4096;
+  given.vocab = 32768;
+  const ModelSpec model = generic_model(given, problems);
+  const std::int64_t parameters = model.parameters();
+  for (const std::int64_t ranks : {1, 2, 4, 8, 16, 64}) {
+    TrainingPlan plan;
+    plan.engine = Engine::megatron;
+    plan.implementation = Implementation::megatron;
+    plan.precision = Precision::master_bf16;
+    plan.optimizer_impl = OptimizerImpl::fused;
+    plan.seq = 16;
+    const auto resident = [&] {
+      auto bytes = bytes_of(model, plan, ranks);
+      return states(bytes);
+    };
+    CHECK(resident() == 14 * parameters);
+    plan.sharding.zero = 1;
+    CHECK(resident() == 2 * parameters + 12 * parameters / ranks);
+    CHECK(bytes_of(model, plan, ranks)["gradients"] >= 4 * parameters);
+  }
+}
+
 // docs/code-docs/source/memory.rst: stages 1 and 2 of a 2851 M parameter model on 8 cards of one node; 2 bytes of weights and of
 // gradients whole, 16 over the cards without offload.
 TEST_CASE("DeepSpeed keeps no states on the card when the optimizer is on the host") {

@@ -81,7 +81,7 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
   CHECK(found([](Case& c) { c.plan.method = Method::vera; }) ==
         "method: vera is not billed yet (full, freeze, lora, qlora, dora)\n");
   CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==
-        "implementation: unsloth is not billed yet (hf, liger, torchtune, litgpt)\n");
+        "implementation: unsloth is not billed yet (hf, liger, torchtune, litgpt, megatron)\n");
   CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;
@@ -93,7 +93,9 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         }) ==
         "checkpointing: selective mlp is not billed yet (none, full, selective:ops: with aten.mm, addmm, bmm, "
         "_grouped_mm, "
-        "_softmax, silu, gelu, _scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention)\n");
+        "_softmax, silu, gelu, _scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention; with "
+        "engine megatron "
+        "selective:core_attn,mlp,moe)\n");
 }
 
 TEST_CASE("preference stages want a causal language model", "[validate]") {
@@ -250,9 +252,17 @@ TEST_CASE("an engine must be able to shard as asked", "[validate]") {
   CHECK(found([](Case& c) {
           c.plan.engine = Engine::megatron;
           c.plan.sharding.zero = 3;
-        }) ==
-        "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n"
-        "engine: megatron is not billed yet (torch, ddp, deepspeed, fsdp, fsdp2)\n");
+        }) == "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n");
+  CHECK(found([](Case& c) { c.plan.implementation = Implementation::megatron; }) ==
+        "implementation: megatron needs engine megatron (engine megatron)\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::megatron;
+          c.plan.implementation = Implementation::liger;
+        }) == "implementation: liger does not run under Megatron (megatron)\n");
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::megatron;
+          c.model.model_type = "bloom";
+        }) == "engine: Megatron's GPT is not modelled for model type bloom (engine fsdp2)\n");
   CHECK(found([](Case& c) {
           c.plan.engine = Engine::deepspeed;
           c.plan.precision = Precision::master_bf16;
@@ -270,34 +280,59 @@ TEST_CASE("degrees must divide", "[validate]") {
       c.hardware.count = count;
     });
   };
-  const std::string tail = "engine: megatron is not billed yet (torch, ddp, deepspeed, fsdp, fsdp2)\n";
   ParallelPlan p;
   p.tp = 4;
-  CHECK(parallel(p, 8) == tail);
-  CHECK(parallel(p, 6) == "hardware.count: 6 cards are no multiple of tp x pp x cp x ulysses, 4\n" + tail);
+  CHECK(parallel(p, 8).empty());
+  CHECK(parallel(p, 6) == "hardware.count: 6 cards are no multiple of tp x pp x cp x ulysses, 4\n");
   p.tp = 8;
-  CHECK(parallel(p, 8) == "parallel.tp: 8 does not divide the 4 key and value heads\n" + tail);
+  CHECK(parallel(p, 8) ==
+        "parallel.tp: 8 does not divide the 4 key and value heads\n"
+        "parallel.tp: 8 does not divide the 100 rows of the vocabulary (vocab_pad_to 1024)\n");
   p = ParallelPlan();
   p.pp = 3;
-  CHECK(parallel(p, 3) == "parallel.pp: 3 does not divide the 4 layers\n" + tail);
+  CHECK(parallel(p, 3) == "parallel.pp: 3 does not divide the 4 layers\n");
   p.pp = 2;
   p.virtual_pp = 3;
-  CHECK(parallel(p, 2) == "parallel.virtual_pp: 3 does not divide the 2 layers of a stage\n" + tail);
+  CHECK(parallel(p, 2) == "parallel.virtual_pp: 3 does not divide the 2 layers of a stage\n");
+  p.virtual_pp = 2;
+  CHECK(
+      parallel(p, 2) ==
+      "accumulate: an interleaved pipeline needs as many micro-batches as stages, 2, not 1 (parallel.virtual_pp 1)\n");
   p = ParallelPlan();
   p.virtual_pp = 2;
-  CHECK(parallel(p, 1) == "parallel.virtual_pp: needs a pipeline of two stages or more (parallel.pp 2)\n" + tail);
+  CHECK(parallel(p, 1) == "parallel.virtual_pp: needs a pipeline of two stages or more (parallel.pp 2)\n");
   p = ParallelPlan();
   p.sp = true;
-  CHECK(parallel(p, 1) == "parallel.sp: sequence parallelism needs tensor parallelism (parallel.tp 2)\n" + tail);
+  CHECK(parallel(p, 1) == "parallel.sp: sequence parallelism needs tensor parallelism (parallel.tp 2)\n");
   p = ParallelPlan();
   p.cp = 3;
-  CHECK(parallel(p, 3) == "parallel.cp: needs a seq that is a multiple of 2 x cp, 6\n" + tail);
+  CHECK(parallel(p, 3) == "parallel.cp: needs a seq that is a multiple of 2 x cp, 6\n");
   p = ParallelPlan();
   p.ep = 2;
-  CHECK(parallel(p, 2) == "parallel.ep: the model has no experts (parallel.ep 1)\n" + tail);
+  CHECK(parallel(p, 2) == "parallel.ep: the model has no experts (parallel.ep 1)\n");
   p = ParallelPlan();
   p.tp = p.pp = p.cp = 1'000'000'000;
   CHECK(parallel(p, 1).find("hardware.count: 1 card is no multiple of tp x pp x cp x ulysses\n") != std::string::npos);
+}
+
+TEST_CASE("the vocabulary and the ends of a pipeline", "[validate]") {
+  CHECK(found([](Case& c) {
+          c.plan.engine = Engine::megatron;
+          c.plan.parallel.tp = 2;
+          c.hardware.count = 2;
+          c.model.vocab = 1001;
+        }) == "parallel.tp: 2 does not divide the 1001 rows of the vocabulary (vocab_pad_to 256)\n");
+  const auto ends = [](const char* first, std::int64_t stages) {
+    return found([&](Case& c) {
+      c.plan.engine = Engine::megatron;
+      c.plan.parallel.pp = stages;
+      c.hardware.count = stages;
+      c.plan.sharding.engine_keys["decoder_first_pipeline_num_layers"] = first;
+    });
+  };
+  CHECK(ends("2", 3).empty());
+  CHECK(ends("1", 3) ==
+        "parallel.pp: the layers between the first and the last stage do not come out even: 4 layers, 3 stages\n");
 }
 
 TEST_CASE("cards and nodes", "[validate]") {

@@ -50,6 +50,13 @@ constexpr std::array kEngineKeys{
     EngineKey{"zero_hpz_partition_size", KeyKind::count, "", "ZeRO++: cards of a secondary shard"},
     EngineKey{"mics_shard_size", KeyKind::count, "", "MiCS: cards of a shard group"},
     EngineKey{"grad_accum_dtype", KeyKind::word, kFloats, "DeepSpeed: dtype in which gradients accumulate"},
+    EngineKey{"overlap_grad_reduce", KeyKind::boolean, "",
+              "Megatron: gradients are reduced in buckets during backward"},
+    EngineKey{"gradient_accumulation_fusion", KeyKind::boolean, "",
+              "Megatron: weight gradients are added up inside the matrix product"},
+    EngineKey{"cross_entropy_loss_fusion", KeyKind::boolean, "", "Megatron: the loss's kernels are compiled together"},
+    EngineKey{"decoder_first_pipeline_num_layers", KeyKind::count, "", "Megatron: layers of the first stage"},
+    EngineKey{"decoder_last_pipeline_num_layers", KeyKind::count, "", "Megatron: layers of the last stage"},
     EngineKey{"pipeline_deallocate", KeyKind::boolean, "", "Megatron: a stage frees its output once it is sent"},
 };
 
@@ -111,6 +118,14 @@ PlanFieldRow engine_row() {
       [](const Plan& plan) { return write_engine_key(kEngineKeys[I], plan); });
 }
 
+// Megatron's key stands beside the plan's own, too.
+PlanFieldRow pipeline_deallocate_row() {
+  PlanFieldRow row = engine_row<kEngineKeys.size() - 1>();
+  row.key = "pipeline_deallocate";
+  row.part = true;
+  return row;
+}
+
 template <std::size_t... I>
 std::vector<PlanFieldRow> engine_rows(std::index_sequence<I...>) {
   return {engine_row<I>()...};
@@ -149,6 +164,7 @@ std::vector<PlanFieldRow> sharding_fields() {
           {"sharding.offload", "--offload", "what lives on the host or on NVMe"}),
   };
   for (PlanFieldRow& row : engine_rows(std::make_index_sequence<kEngineKeys.size()>())) rows.push_back(std::move(row));
+  rows.push_back(pipeline_deallocate_row());
   for (PlanFieldRow& row : parallel_rows()) rows.push_back(std::move(row));
   return rows;
 }

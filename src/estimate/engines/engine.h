@@ -51,6 +51,9 @@ class EngineRun {
 // Whether the engine's events differ from layer to layer, so that every layer has to be simulated.
 [[nodiscard]] bool needs_every_layer(const TrainingPlan& plan);
 
+// Whether its step is a pipeline's (of one stage, where layers are recomputed in groups): pipeline_run.h.
+[[nodiscard]] bool runs_pipeline(const TrainingPlan& plan);
+
 // What PyTorch's allocator of page-locked memory takes for a request: the least power of two that holds it
 // (torch 2.15 aten/src/ATen/core/CachingHostAllocator.h).
 [[nodiscard]] std::int64_t pinned_bytes(std::int64_t bytes);

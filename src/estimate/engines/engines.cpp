@@ -2,6 +2,7 @@
 #include "estimate/engines/engine.h"
 #include "estimate/engines/fsdp1.h"
 #include "estimate/engines/fsdp2.h"
+#include "estimate/engines/megatron.h"
 #include "estimate/engines/zero0.h"
 #include "estimate/engines/zero12.h"
 #include "estimate/engines/zero3.h"
@@ -19,14 +20,20 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
       return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)
                                      : make_zero12(recorder, plan, hardware, model.hidden);
     case Engine::fsdp: return shards_parameters(plan) ? make_fsdp1(recorder, plan, hardware) : nullptr;
-    case Engine::torch:
-    case Engine::megatron: return nullptr;
+    case Engine::megatron: return make_megatron(recorder, plan, hardware);
+    case Engine::torch: return nullptr;
   }
   return nullptr;
 }
 
+bool runs_pipeline(const TrainingPlan& plan) {
+  const CheckpointPlan& c = plan.checkpointing;
+  const bool grouped = c.mode == Checkpointing::full && (c.method == "block" || c.layers.value_or(1) > 1);
+  return plan.engine == Engine::megatron && (plan.parallel.pp > 1 || grouped);
+}
+
 bool needs_every_layer(const TrainingPlan& plan) {
-  return (plan.engine == Engine::deepspeed && plan.sharding.zero > 0) ||
+  return runs_pipeline(plan) || (plan.engine == Engine::deepspeed && plan.sharding.zero > 0) ||
          (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
 }
 

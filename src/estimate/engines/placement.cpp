@@ -69,9 +69,11 @@ bool shards_codes(const TrainingPlan& plan) {
   return is_fsdp(plan) && shards_parameters(plan) && engine_word(plan, "quant_storage", "uint8") != "uint8";
 }
 
-// FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones.
+// FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones, and so does
+// Megatron's distributed optimizer.
 bool has_own_memory(const TrainingPlan& plan, bool trained) {
   if (shards_parameters(plan)) return false;
+  if (plan.engine == Engine::megatron) return plan.sharding.zero < 1;
   return plan.engine != Engine::deepspeed || plan.sharding.zero < 1 || !trained;
 }
 

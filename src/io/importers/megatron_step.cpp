@@ -17,7 +17,7 @@ constexpr KeyRow kRows[] = {
     {"pipeline_model_parallel_size", "1", "pipeline parallel degree"},
     {"context_parallel_size", "1", "context parallel degree"},
     {"expert_model_parallel_size", "1", "expert parallel degree"},
-    {"expert_tensor_parallel_size", "1", "tensor parallel degree of experts"},
+    {"expert_tensor_parallel_size", "", "tensor parallel degree of experts; absent: as outside of them"},
     {"num_layers_per_virtual_pipeline_stage", "", "layers of a virtual stage"},
     {"num_virtual_stages_per_pipeline_rank", "", "virtual stages of a card"},
     {"virtual_pipeline_model_parallel_size", "", "", "num_virtual_stages_per_pipeline_rank"},
@@ -47,6 +47,10 @@ constexpr KeyRow kRows[] = {
     {"use_torch_fsdp2", "false", "FSDP2"},
     {"cross_entropy_loss_fusion", "false", "fused loss"},
     {"mtp_num_layers", "", "next-token layers"},
+    {"no_gradient_accumulation_fusion", "false", "weight gradients are tensors of their own"},
+    {"overlap_grad_reduce", "false", "gradients are reduced in buckets"},
+    {"decoder_first_pipeline_num_layers", "", "layers of the first stage"},
+    {"decoder_last_pipeline_num_layers", "", "layers of the last stage"},
 };
 constexpr std::string_view kHarmless =
     "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model "
@@ -82,16 +86,21 @@ std::int64_t degree(KeyReader& reader, const char* key) {
   return std::min<std::int64_t>(reader.count(key, 1).value_or(1), 1'000'000);
 }
 
+// Experts are split over the tensor-parallel ranks unless the job says otherwise.
+std::int64_t expert_degree(KeyReader& reader, std::int64_t tp) {
+  const auto given = reader.count("expert_tensor_parallel_size", 1);
+  return std::min<std::int64_t>(given.value_or(reader.map().find("num_experts") != nullptr ? tp : 1), 1'000'000);
+}
+
 void read_parallelism(KeyReader& reader, Draft& draft) {
   const std::int64_t tp = degree(reader, "tensor_model_parallel_size"),
                      pp = degree(reader, "pipeline_model_parallel_size");
   const std::int64_t cp = degree(reader, "context_parallel_size"), ep = degree(reader, "expert_model_parallel_size");
-  const std::pair<const char*, std::int64_t> degrees[] = {
-      {"parallel.tp", tp},
-      {"parallel.pp", pp},
-      {"parallel.cp", cp},
-      {"parallel.ep", ep},
-      {"parallel.expert_tp", degree(reader, "expert_tensor_parallel_size")}};
+  const std::pair<const char*, std::int64_t> degrees[] = {{"parallel.tp", tp},
+                                                          {"parallel.pp", pp},
+                                                          {"parallel.cp", cp},
+                                                          {"parallel.ep", ep},
+                                                          {"parallel.expert_tp", expert_degree(reader, tp)}};
   for (const auto& [key, value] : degrees) draft.set(key, std::optional(value));
   draft.set("parallel.sp", Value::of(tp > 1 && reader.flag("sequence_parallel")));
   if (const auto stages = reader.count("num_virtual_stages_per_pipeline_rank", 1)) {
@@ -112,6 +121,14 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
   draft.set("batch", std::optional(batch));
   if (const auto whole = reader.count("global_batch_size", 1))
     draft.set("accumulate", std::optional(std::max<std::int64_t>(1, *whole / replicas / batch)));
+}
+
+void read_engine(KeyReader& reader, Draft& draft) {
+  draft.set("sharding.gradient_accumulation_fusion", Value::of(!reader.flag("no_gradient_accumulation_fusion")));
+  for (const char* key : {"cross_entropy_loss_fusion", "overlap_grad_reduce"})
+    if (reader.flag(key)) draft.set("sharding." + std::string(key), Value::of(true));
+  for (const char* key : {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"})
+    if (const auto layers = reader.count(key, 1)) draft.set("sharding." + std::string(key), layers);
 }
 
 void read_recompute(KeyReader& reader, Draft& draft) {
@@ -170,6 +187,7 @@ void read_megatron_step(KeyReader& reader, Draft& draft) {
   draft.set("sharding.zero", Value::of(reader.flag("use_distributed_optimizer") ? 1 : 0));
   if (reader.flag("optimizer_cpu_offload")) draft.set("sharding.offload", Value::of("optimizer"));
   read_parallelism(reader, draft);
+  read_engine(reader, draft);
   read_recompute(reader, draft);
   read_precision(reader, draft);
   read_code(reader, draft);

@@ -1,0 +1,222 @@
+#include "blocks/megatron_parallel.h"
+
+#include <algorithm>
+
+#include "blocks/megatron_attention.h"
+#include "program/reduction.h"
+
+namespace membill {
+namespace {
+
+bool is_split(const Forward& f) { return f.plan.parallel.tp > 1; }
+
+// y = x whose gradient is a tensor of `shape`, made anew: a gather in backward, or the copy that an in-place write needs.
+Tensor with_new_gradient(Forward& f, const Tensor& x, Tensor y, const Shape& shape, const char* label) {
+  Recorder& r = f.r;
+  if (!r.needs_node({&x})) return y;
+  r.record({&y}, {r.edge(x)}, [shape, type = x.dtype(), label](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, label)};
+  });
+  return y;
+}
+
+// Ids of other ranks' rows: compared, masked, shifted.
+struct LocalIds {
+  Tensor mask, ids;
+};
+LocalIds local_ids(Forward& f, const Tensor& ids) {
+  Recorder& r = f.r;
+  LocalIds local;
+  {
+    const Tensor below = r.empty(ids.shape(), DType::boolean, "ids below this rank's");
+    const Tensor above = r.empty(ids.shape(), DType::boolean, "ids above this rank's");
+    local.mask = r.empty(ids.shape(), DType::boolean, "ids of other ranks");
+  }
+  const Tensor copy = r.empty(ids.shape(), DType::int64, "ids, copied");
+  local.ids = r.empty(ids.shape(), DType::int64, "ids within this rank's rows");
+  return local;
+}
+
+bool has_flag(const Forward& f, const char* key) {
+  const auto& keys = f.plan.sharding.engine_keys;
+  const auto found = keys.find(key);
+  return found != keys.end() && found->second == "true";
+}
+
+// --cross-entropy-loss-fusion: kernels of torch.compile, which work out of place.
+bool fuses_loss(const Forward& f) { return has_flag(f, "cross_entropy_loss_fusion"); }
+
+// Weight gradients are added to the main gradients inside the matrix product.
+bool fuses_accumulation(const Forward& f) { return has_flag(f, "gradient_accumulation_fusion"); }
+
+Tensor column(Forward& f, const Size& rows, DType type, const char* label) {
+  return f.r.empty({rows, Size(1)}, type, label);
+}
+
+// LinearWithGradAccumulationAndAsyncCommunication.
+Tensor parallel_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x, bool scatters) {
+  Recorder& r = f.r;
+  const Tensor offset = bias != nullptr ? bias->value : Tensor();
+  const bool node = r.needs_node({&x, &weight.value, &offset});
+  const Tensor kept = node ? r.saved(x) : Tensor(), kept_weight = node ? r.saved(weight.value) : Tensor();
+  const Shape whole{scatters ? f.dims.N : x.rows(), x.width()};
+  Tensor out = r.empty({whole.rows, weight.value.rows()}, x.dtype(), weight.label);
+  r.use_matmul_workspace();
+  if (offset.defined()) out = r.empty(out.shape(), x.dtype(), "output with its bias");
+  if (!node) return out;
+  r.record({&out}, {r.edge(x), r.edge(weight.value), r.edge(offset)},
+           [kept, kept_weight, scatters, whole, part = x.shape(), w = weight.value.shape(), type = x.dtype(),
+            own = r.writer().item("gradients"), biased = offset.defined(),
+            fused = fuses_accumulation(f)](Recorder& rec, Gradients&) {
+             Gradients result(3);
+             Tensor gathered = rec.empty(whole, type, "input gradient");
+             rec.use_matmul_workspace();
+             if (scatters) result[0] = rec.empty(part, type, "input gradient, this rank's rows");
+             if (!fused) result[1] = rec.empty(w, type, "weight gradient", own);
+             rec.use_matmul_workspace();
+             if (!scatters) result[0] = std::move(gathered);
+             if (!biased) return result;
+             result[2] = rec.empty({w.rows, Size(1)}, type, "bias gradient", own);
+             use_reduction_scratch(rec, whole.rows, w.rows);
+             return result;
+           });
+  return out;
+}
+
+// Query heads of this rank's layers.
+Size heads_of(const Forward& f) {
+  for (const auto& section : f.dims.kinds)
+    for (const KindDims& kind : section)
+      if (!kind.a.is_zero()) return kind.a;
+  return {};
+}
+
+}  // namespace
+
+bool splits_sequence(const Forward& f) { return f.plan.parallel.sp && is_split(f); }
+
+Size stream_rows(const Forward& f) {
+  return splits_sequence(f) ? f.r.symbols().ceil_div(f.dims.N, Size(f.plan.parallel.tp)) : f.dims.N;
+}
+
+Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x) {
+  return parallel_linear(f, weight, bias, x, splits_sequence(f));
+}
+
+Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x) {
+  return parallel_linear(f, weight, nullptr, x, false);
+}
+
+Tensor reduced_to_stream(Forward& f, Tensor x) {
+  if (!splits_sequence(f)) return x;
+  Tensor part = f.r.empty({stream_rows(f), x.width()}, x.dtype(), "sum over ranks, this rank's rows");
+  return with_new_gradient(f, x, std::move(part), x.shape(), "gathered gradient");
+}
+
+Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x) {
+  return reduced_to_stream(f, parallel_linear(f, weight, nullptr, x, false));
+}
+
+Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids) {
+  Recorder& r = f.r;
+  const LocalIds local = is_split(f) ? local_ids(f, ids) : LocalIds{{}, ids};
+  Tensor rows = r.embedding(local.ids, words);
+  if (is_split(f)) rows = with_new_gradient(f, rows, r.view(rows, rows.shape()), rows.shape(), "masked gradient");
+  const bool strided = !f.one_row();
+  if (positions != nullptr) {
+    const Tensor places = r.embedding(column(f, f.dims.N, DType::int64, "positions"), *positions);
+    rows = r.add(std::move(rows), places, "words and positions");
+  }
+  if (strided) rows = r.contiguous_copy(std::move(rows), {f.dims.N, f.dims.h}, "embedding, tokens first");
+  if (splits_sequence(f)) {
+    const Shape part{stream_rows(f), f.dims.h};
+    Tensor stream = positions != nullptr
+                        ? with_new_gradient(f, rows, r.view(rows, rows.shape()), rows.shape(), "gathered gradient")
+                        : reduced_to_stream(f, std::move(rows));
+    rows.drop();
+    rows = r.contiguous_copy(std::move(stream), part, "this rank's rows, copied");
+  }
+  return r.dropout(std::move(rows), f.hidden_dropout);
+}
+
+Tensor parallel_cross_entropy(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  const Size& N = f.dims.N;
+  const bool node = r.needs_node({&logits});
+  const Tensor targets = f.one_row() ? labels : column(f, N, DType::int64, "labels, tokens first");
+  r.set_items(f.items.loss_probabilities);
+  const Tensor softmax = r.empty(logits.shape(), DType::fp32, "softmax of the logits");
+  Tensor largest = column(f, N, DType::fp32, "largest logit of each row");
+  { const Tensor places = column(f, N, DType::int64, "place of the largest logit"); }
+  LocalIds local = local_ids(f, targets);
+  Tensor predicted, sums;
+  {
+    const Tensor rows = column(f, N, DType::int64, "rows");
+    const Tensor indexed = column(f, N, DType::fp32, "logits of the labels");
+    predicted = column(f, N, DType::fp32, "logits of the labels, copied");
+    sums = column(f, N, DType::fp32, "sums of the exponentials");
+  }
+  const bool fused = fuses_loss(f);
+  if (fused) r.empty(logits.shape(), DType::fp32, "exponentials of the logits");
+  Tensor loss;
+  {
+    const Tensor logarithm = column(f, N, DType::fp32, "log of the sums");
+    loss = column(f, N, DType::fp32, "loss of each token");
+  }
+  if (!node) return loss;
+  const Tensor kept = r.saved(softmax), kept_mask = r.saved(local.mask), kept_ids = r.saved(local.ids);
+  r.record(
+      {&loss}, {r.edge(logits)},
+      [kept, kept_mask, kept_ids, fused, shape = logits.shape(), type = logits.dtype(), N](Recorder& rec, Gradients&) {
+        const Tensor wide = fused ? rec.empty(shape, DType::fp32, "gradient of the logits in fp32") : Tensor();
+        const Tensor rows = rec.empty({N, Size(1)}, DType::int64, "rows");
+        const Tensor update = rec.empty({N, Size(1)}, DType::fp32, "what the labels' columns lose");
+        if (type == DType::fp32) return Gradients{rec.detach(kept)};
+        return Gradients{rec.empty(shape, type, "gradient of the logits")};
+      });
+  return loss;
+}
+
+std::vector<Tensor> dummy_gradients(Forward& f) {
+  Recorder& r = f.r;
+  std::vector<Shape> shapes;
+  const auto add = [&](const Shape& shape) {
+    const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const Shape& other) {
+      return r.symbols().equal(other.rows, shape.rows) && r.symbols().equal(other.width, shape.width);
+    });
+    if (!known && !shape.rows.is_zero() && !shape.width.is_zero()) shapes.push_back(shape);
+  };
+  const auto add_mlp = [&](const Size& width, bool gated) {
+    add({width * Size(gated ? 2 : 1), f.dims.h});
+    add({f.dims.h, width});
+  };
+  for (std::size_t section = 0; section < f.model.sections.size(); ++section)
+    for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i) {
+      const LayerKind& kind = f.model.sections[section].kinds[i];
+      const KindDims& dims = f.dims.kinds[section][i];
+      if (kind.attention.heads > 0) {
+        add({(dims.a + Size(2) * dims.k) * dims.d, f.dims.h});
+        add({f.dims.h, dims.a * dims.v});
+        add_mlp(kind.moe ? dims.expert_width : dims.f, kind.mlp.gated);
+      }
+    }
+  if (f.model.sections.back().layer_kinds.empty()) add({f.dims.V, f.dims.h});
+  std::vector<Tensor> kept;
+  if (fuses_accumulation(f))
+    for (const Shape& shape : shapes)
+      kept.push_back(r.empty(shape, f.stream, "stand-in for a weight gradient", r.writer().item("buffers.gradients")));
+  return kept;
+}
+
+Tensor global_memory_buffer(Forward& f) {
+  Recorder& r = f.r;
+  Size elements = splits_sequence(f) ? f.dims.N * f.dims.h : Size();
+  if (has_scores(f.plan)) {
+    const Size of_scores = f.dims.N * f.dims.s * heads_of(f);
+    if (r.symbols().at_least(of_scores, elements)) elements = of_scores;
+  }
+  if (elements.is_zero()) return {};
+  return r.empty({elements, Size(1)}, f.stream, "global memory buffer", r.writer().item("buffers.tensor_parallel"));
+}
+
+}  // namespace membill

@@ -1,0 +1,37 @@
+// Megatron's tensor-parallel layers (megatron-core 0.16 tensor_parallel/layers.py, mappings.py, cross_entropy.py). Collectives work in
+// place or write what is allocated here. With sequence parallelism a rank holds N/t rows between the split layers; their inputs are
+// gathered in the global memory buffer, once in forward and again in backward.
+#pragma once
+
+#include "blocks/forward.h"
+
+namespace membill {
+
+// Rows of the residual stream that a rank holds: N, or N/t with sequence parallelism.
+[[nodiscard]] Size stream_rows(const Forward& f);
+// True where outputs are summed over ranks into as many parts as there are ranks.
+[[nodiscard]] bool splits_sequence(const Forward& f);
+
+// ColumnParallelLinear: rows of the stream to N rows of this rank's columns. With `bias` the sum is a tensor of its own.
+[[nodiscard]] Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x);
+// RowParallelLinear without its bias: N rows of this rank's columns to rows of the stream.
+[[nodiscard]] Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x);
+// A split linear inside an expert, whose rows the dispatcher has gathered: no communication.
+[[nodiscard]] Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x);
+// x summed over the ranks: in place, or this rank's rows of it.
+[[nodiscard]] Tensor reduced_to_stream(Forward& f, Tensor x);
+
+// VocabParallelEmbedding with what LanguageModelEmbedding does to its output: positions, the stream's layout, dropout.
+[[nodiscard]] Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids);
+
+// vocab_parallel_cross_entropy: one loss a token. The fp32 copy of the logits becomes their softmax, then their gradient.
+[[nodiscard]] Tensor parallel_cross_entropy(Forward& f, const Tensor& logits, const Tensor& labels);
+
+// gradient_accumulation_fusion with Transformer Engine: autograd is given a stand-in for the gradient of each weight, one for all of a
+// shape, which stays (layers.py get_dummy_wgrad). Nothing without the fusion.
+[[nodiscard]] std::vector<Tensor> dummy_gradients(Forward& f);
+
+// What get_global_memory_buffer() holds in the end for layers of this model: the gathered input, or the scores of unfused attention.
+[[nodiscard]] Tensor global_memory_buffer(Forward& f);
+
+}  // namespace membill

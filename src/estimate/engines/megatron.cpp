@@ -1,0 +1,149 @@
+#include "estimate/engines/megatron.h"
+
+#include <algorithm>
+#include <iterator>
+#include <unordered_set>
+#include <utility>
+
+#include "estimate/engines/megatron_buffers.h"
+#include "estimate/rank_model.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+constexpr std::int64_t kLeastBucket = 40'000'000, kBucketOfRank = 1'000'000;  // elements; distributed_data_parallel.py
+
+class Megatron : public EngineRun {
+ public:
+  Megatron(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
+      : r_(recorder),
+        plan_(plan),
+        dense_(group_of(hardware, plan, plan.parallel.tp)),
+        experts_(group_of(hardware, plan, plan.parallel.ep * plan.parallel.expert_tp)),
+        stage_(pipeline_stage(plan, hardware)),
+        sharded_(plan.sharding.zero == 1),
+        main_(plan.gradient_dtype.value_or(engine_word(plan, "grad_accum_dtype", "fp32") == "bf16" ? DType::bf16
+                                                                                                   : DType::fp32)),
+        gradient_item_(recorder.writer().item("gradients")) {}
+
+  void wrap(JobModules& job) override {
+    for (const TrainedParameter& trained : job.trained) model_parameters_.insert(trained.parameter);
+    type_ = job.trained.front().parameter->value.dtype();
+    const std::vector<TrainedParameter> dense = parameters_of(job, false), experts = parameters_of(job, true);
+    const bool shares = sharded_ && (dense_.ranks > 1 || (experts_.ranks > 1 && !experts.empty()));
+    if (shares) job.trained.clear();
+    for (const auto& [parameters, group] : {std::pair(&dense, dense_), std::pair(&experts, experts_)}) {
+      if (parameters->empty()) continue;
+      const BufferLayout layout = lay_out_buffer(written_out(*parameters), shape(group));
+      const Size size = buffer_size(*parameters, layout.elements);
+      if (sharded_) buffers_.push_back(flat(size, type_, "parameter buffer", r_.writer().item("weights.base")));
+      buffers_.push_back(flat(size, main_, "gradient buffer", gradient_item_));
+      if (shares) take_share(job, layout);
+    }
+    trained_ = &job.trained;
+  }
+
+  void gradient_ready(Parameter& parameter) override {
+    if (model_parameters_.count(&parameter) != 0) parameter.gradient.drop();  // added to its part of the buffer
+  }
+
+  // Float16 optimizers read fp32 gradients: the buffer's, or copies of 16-bit ones.
+  void before_step() override {
+    if (main_ == DType::fp32 || !regime(plan_.precision).master) return;
+    for (TrainedParameter& trained : *trained_) {
+      Parameter& parameter = *trained.parameter;
+      r_.writer().visit(parameter.unit, true);
+      parameter.gradient = r_.empty(parameter.value.shape(), DType::fp32, "gradient in fp32", gradient_item_);
+    }
+    r_.writer().visit(TraceWriter::kNoUnit, true);
+  }
+
+  [[nodiscard]] bool clips() const override { return true; }
+
+ private:
+  // Ranks that hold the same parameters, and which of them this one is.
+  struct Group {
+    std::int64_t ranks = 1, rank = 0;
+  };
+  static Group group_of(const Hardware& hardware, const TrainingPlan& plan, std::int64_t holders) {
+    const std::int64_t of_stage = hardware.count / plan.parallel.pp;
+    return {of_stage / holders, hardware.rank.value_or(0) % of_stage / holders};
+  }
+
+  static std::vector<TrainedParameter> parameters_of(const JobModules& job, bool experts) {
+    std::vector<TrainedParameter> parameters;
+    std::copy_if(job.trained.begin(), job.trained.end(), std::back_inserter(parameters),
+                 [&](const TrainedParameter& trained) { return (trained.role == TensorRole::expert) == experts; });
+    return parameters;
+  }
+
+  [[nodiscard]] BufferShape shape(const Group& group) const {
+    BufferShape shape{sharded_ ? group.ranks : 1, sharded_ ? group.rank : 0, sharded_, 0};
+    const bool overlaps = engine_flag(plan_, "overlap_grad_reduce", false);
+    if (overlaps && stage_ == 0) shape.bucket_size = std::max(kLeastBucket, kBucketOfRank * dense_.ranks);
+    return shape;
+  }
+
+  // Elements of every parameter, layers that a unit stands for one by one.
+  std::vector<std::int64_t> written_out(const std::vector<TrainedParameter>& parameters) const {
+    std::vector<std::int64_t> elements;
+    for (std::size_t i = 0; i < parameters.size();) {
+      const int unit = parameters[i].parameter->unit;
+      std::size_t end = i;
+      while (end < parameters.size() && parameters[end].parameter->unit == unit) ++end;
+      const std::int64_t turns = r_.symbols().evaluate(r_.writer().turns(unit));
+      for (std::int64_t turn = 0; turn < turns; ++turn)
+        for (std::size_t at = i; at < end; ++at) elements.push_back(r_.symbols().evaluate(parameters[at].elements));
+      i = end;
+    }
+    return elements;
+  }
+
+  // As the formulas name it: the parameters and the padding.
+  Size buffer_size(const std::vector<TrainedParameter>& parameters, std::int64_t elements) const {
+    Size sum;
+    for (const TrainedParameter& trained : parameters)
+      sum += trained.elements * r_.writer().turns(trained.parameter->unit);
+    return sum + Size(elements - r_.symbols().evaluate(sum));
+  }
+
+  // The optimizer steps this rank's slices.
+  void take_share(JobModules& job, const BufferLayout& layout) {
+    const bool masters = regime(plan_.precision).master;
+    const ItemId item = r_.writer().item("weights.master");
+    job.trained.clear();
+    for (const std::int64_t elements : layout.own_slices) {
+      slices_.push_back(std::make_unique<Parameter>());
+      Parameter& slice = *slices_.back();
+      const Shape shape{Size(elements), Size(1)};
+      slice.value = masters ? r_.empty(shape, DType::fp32, "fp32 master slice", item) : r_.placeholder(shape, type_);
+      slice.trainable = true;
+      job.trained.push_back({&slice, TensorRole::other, Size(elements)});
+    }
+  }
+
+  Tensor flat(const Size& elements, DType type, const char* label, ItemId item) {
+    return r_.empty({elements, Size(1)}, type, label, item);
+  }
+
+  Recorder& r_;
+  const TrainingPlan& plan_;
+  Group dense_, experts_;
+  std::int64_t stage_;
+  bool sharded_;
+  DType main_, type_ = DType::bf16;
+  ItemId gradient_item_;
+  std::vector<Tensor> buffers_;
+  std::vector<std::unique_ptr<Parameter>> slices_;
+  std::vector<TrainedParameter>* trained_ = nullptr;
+  std::unordered_set<const Parameter*> model_parameters_;
+};
+
+}  // namespace
+
+std::unique_ptr<EngineRun> make_megatron(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware) {
+  return std::make_unique<Megatron>(recorder, plan, hardware);
+}
+
+}  // namespace membill
