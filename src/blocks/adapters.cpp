@@ -1,5 +1,6 @@
 #include "blocks/adapters.h"
 
+#include "blocks/adalora.h"
 #include "blocks/layers.h"
 #include "blocks/quantized.h"
 
@@ -73,6 +74,7 @@ Tensor over_plain(Forward& f, Module& module, Tensor x) {
   Tensor result = apply_base(f, module, x);
   const DType type = result.dtype();
   x = r.cast(std::move(x), adapter.down.value.dtype());
+  if (adapter.values != nullptr) return r.add_in_place(result, adalora_output(f, adapter, x, std::nullopt));
   result = adapter.magnitude != nullptr ? dora(f, module, x, result)
                                         : r.add(result, low_rank(f, adapter, x), "base and adapter output");
   return r.cast(std::move(result), type);
@@ -88,6 +90,8 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
   const DType type = result.dtype();
   const bool converts = !r.autocast();
   if (converts) x = r.cast(std::move(x), adapter.down.value.dtype());
+  if (adapter.values != nullptr)
+    return r.add_in_place(result, adalora_output(f, adapter, x, converts ? std::optional(type) : std::nullopt));
   if (adapter.magnitude != nullptr) {
     result = dora(f, module, x, result);
     return converts ? r.cast(std::move(result), type) : result;

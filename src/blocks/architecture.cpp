@@ -2,6 +2,7 @@
 
 #include "blocks/layers.h"
 #include "blocks/loss.h"
+#include "blocks/prompt.h"
 
 namespace membill {
 
@@ -12,7 +13,8 @@ Tensor Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) 
 Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const {
   if (f.hooks != nullptr) f.hooks->before_embedding();
   Tensor embedded = made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
-  return f.hooks != nullptr ? f.hooks->after_embedding(std::move(embedded)) : embedded;
+  if (f.hooks != nullptr) embedded = f.hooks->after_embedding(std::move(embedded));
+  return f.prompt != nullptr && f.adapters ? with_prompt(f, ids, embedded) : embedded;
 }
 
 Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "blocks/adalora.h"
+
 namespace membill {
 namespace {
 
@@ -45,6 +47,7 @@ void hold_arguments(Forward& f, const LayerInputs& inputs) {
 Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
+  f.prompt = modules.prompt.get();
   Tensor hidden = architecture.embed(f, modules.outer, ids);
   if (f.locals.empty()) f.locals.push_back(hidden);
   LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
@@ -83,7 +86,13 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.r.writer().moment("loss");
   f.r.set_items(f.items.loss_logits);
-  Tensor loss = architecture.loss(f, modules.outer, std::move(hidden), ids, outputs);
+  Tensor logits;  // of the outputs that AdaLoRA looks at
+  const bool regularised = f.plan.method == Method::adalora && f.adapters;
+  if (regularised && outputs == nullptr) outputs = &logits;
+  Tensor loss = architecture.loss(f, modules.outer, std::move(hidden), f.labels.defined() ? f.labels : ids, outputs);
+  if (regularised) loss = with_orthogonality(f, modules, std::move(loss));
+  f.labels.drop();
+  f.caller_locals.clear();
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

@@ -20,6 +20,7 @@ struct UnitModules {
 struct ModelModules {
   Modules outer;                   // modules outside of stacks
   std::vector<UnitModules> units;  // in forward order
+  std::unique_ptr<PromptEncoder> prompt;
 };
 
 // Whether layer `layer` of a stack, from 0, is recomputed: layers n, 2n, ... for every n-th, as torchtitan's selective

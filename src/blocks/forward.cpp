@@ -1,5 +1,6 @@
 #include "blocks/forward.h"
 
+#include "base/first_rank.h"
 #include "blocks/generations.h"
 
 #include <algorithm>
@@ -48,19 +49,26 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   Dims dims;
   const bool pairs = has_pairs(plan.stage);
   dims.samples = symbols.define("b", "micro-batch", plan.batch) * Size(pairs ? 2 : 1);
-  dims.s = symbols.define("s", "sequence length", plan.seq);
+  const bool prompt = plan.method == Method::prompt || plan.method == Method::ptuning;
+  const Size text = symbols.define("s", "sequence length", plan.seq);
+  if (prompt) dims.t = symbols.define("t", "virtual tokens", plan.adapter.virtual_tokens);
+  dims.s = text + dims.t;
   if (plan.parallel.cp > 1) dims.s = symbols.ceil_div(dims.s, Size(plan.parallel.cp));
-  dims.N =
-      symbols.alias("N", pairs ? "tokens of a micro-batch, chosen and rejected, 2·b·s" : "tokens of a micro-batch, b·s",
-                    dims.samples * dims.s);
+  dims.N = symbols.alias("N",
+                         pairs    ? "tokens of a micro-batch, chosen and rejected, 2·b·s"
+                         : prompt ? "tokens of a micro-batch, virtual ones too, b·(s + t)"
+                                  : "tokens of a micro-batch, b·s",
+                         dims.samples * dims.s);
   const bool joined = joins_rows(plan);
   dims.b = joined ? Size(1) : dims.samples;
   if (joined) dims.s = dims.N;
+  dims.text = prompt ? dims.b * text : dims.N;
   dims.h = symbols.define("h", "hidden size", model.hidden);
   dims.V = symbols.define("V", "vocabulary", model.vocab);
   dims.L = symbols.define("L", "layers", model.layers);
-  const bool adapter = plan.method != Method::full && plan.method != Method::freeze;
-  if (adapter) dims.r = symbols.define("r", "adapter rank", plan.adapter.rank);
+  const bool ranked = plan.method == Method::lora || plan.method == Method::dora || plan.method == Method::adalora ||
+                      plan.method == Method::vera;
+  if (ranked) dims.r = symbols.define("r", "adapter rank", first_rank(plan.adapter, plan.method));
   for (const Section& section : model.sections) {
     auto& kinds = dims.kinds.emplace_back();
     for (const LayerKind& kind : section.kinds) kinds.push_back(kind_dims(symbols, kind));

@@ -28,6 +28,8 @@ struct Dims {
   Size samples;  // sequences of a micro-batch: its rows, unless they are joined to one
   Size h, V, L;
   Size r;                                    // adapter rank
+  Size t;                                    // virtual tokens before the text, part of s
+  Size text;                                 // tokens of the text in a micro-batch
   std::vector<std::vector<KindDims>> kinds;  // by section, by kind
 };
 
@@ -38,7 +40,27 @@ struct Dims {
 struct LoraAdapter {
   Parameter down, up;                    // lora_A (r x in), lora_B (out x r)
   std::unique_ptr<Parameter> magnitude;  // DoRA
+  std::unique_ptr<Parameter> values,
+      rank;  // AdaLoRA: singular values (r x 1), and the rank itself, which PEFT lets train
   double dropout = 0;
+};
+
+// An adapter of vectors on a linear module.
+struct VectorAdapter {
+  Parameter scale;            // (IA)3's l, VeRA's lambda_b: of the output, or of (IA)3's feed-forward input
+  bool feed_forward = false;  // (IA)3: the input is scaled
+  std::unique_ptr<Parameter> inner_scale;  // VeRA's lambda_d (r)
+  std::unique_ptr<Parameter> down, up;     // VeRA: parts of the two frozen matrices that all modules share
+  double dropout = 0;
+};
+
+// Prompt tuning and p-tuning: what makes the embeddings of the virtual tokens.
+struct PromptEncoder {
+  struct Linear {
+    Parameter weight, bias;
+  };
+  Parameter embedding;                           // virtual tokens x hidden
+  std::vector<std::unique_ptr<Linear>> linears;  // p-tuning's three
 };
 
 // Storage of a quantised weight: what a use makes of it.
@@ -60,6 +82,7 @@ struct Module {
   Parameter weight;
   std::unique_ptr<Parameter> bias;
   std::unique_ptr<LoraAdapter> adapter;
+  std::unique_ptr<VectorAdapter> vectors;
   std::unique_ptr<QuantizedWeight> quantized;
   std::unique_ptr<Parameter> original,
       original_bias;  // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
@@ -149,6 +172,9 @@ struct Forward {
   Tensor position_ids{}, batch_mask{};            // where the batch brings them
   Tensor position_bias{}, cross_bias{};           // t5: what a stack's first layer makes for all of its layers
   Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
+  PromptEncoder* prompt = nullptr;                // of the virtual tokens before the text
+  Tensor labels{};                                // of text and virtual tokens, where the latter exist
+  std::vector<Tensor> caller_locals{};            // local variables of the code that calls the model
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

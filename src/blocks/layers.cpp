@@ -3,11 +3,13 @@
 #include "blocks/adapters.h"
 #include "blocks/layer_norm_parts.h"
 #include "blocks/quantized.h"
+#include "blocks/vector_adapters.h"
 
 namespace membill {
 
 Tensor apply_linear(Forward& f, Module& module, Tensor x) {
   if (module.adapter != nullptr && f.adapters) return apply_adapter(f, module, std::move(x));
+  if (module.vectors != nullptr && f.adapters) return apply_vectors(f, module, std::move(x));
   return apply_base(f, module, std::move(x));
 }
 

@@ -5,6 +5,7 @@
 #include <regex>
 #include <set>
 
+#include "base/first_rank.h"
 #include "catalog/adapter_modules.h"
 #include "membill/catalog.h"
 #include "membill/problem.h"
@@ -48,8 +49,8 @@ std::string with_layer(std::string name, std::int64_t layer) {
 
 class Matcher {
  public:
-  Matcher(const ModelSpec& model, const AdapterPlan& plan, bool dora)
-      : model_(model), plan_(plan), dora_(dora), all_(peft::list_modules(model)) {}
+  Matcher(const ModelSpec& model, const AdapterPlan& plan, Method method)
+      : model_(model), plan_(plan), method_(method), all_(peft::list_modules(model)) {}
 
   AdapterMatch run() {
     const peft::Rewrite* rewrite = peft::find_rewrite(model_.model_type);
@@ -96,7 +97,8 @@ class Matcher {
   void match_names(const peft::Rewrite* rewrite) {
     std::vector<std::string> targets = plan_.targets;
     if (targets.empty() && rewrite == nullptr) {
-      for (const std::string_view name : default_lora_targets(model_.model_type)) targets.emplace_back(name);
+      for (const std::string_view name : default_adapter_targets(model_.model_type, method_))
+        targets.emplace_back(name);
       if (targets.size() == 1 && is_pattern(targets[0])) return match_pattern(targets[0]);
     }
     if (targets.empty()) {
@@ -189,34 +191,60 @@ class Matcher {
     const bool parameters = std::any_of(match_.modules.begin(), match_.modules.end(), [](const AdaptedModule& module) {
       return module.module == ModuleKind::parameter;
     });
-    if (dora_ && parameters) match_.failure = "DoRA does not work on fused expert parameters";
+    if (method_ != Method::lora && parameters) {
+      match_.failure = std::string(name_of_method()) + " does not work on fused expert parameters";
+    } else if (method_ != Method::lora && method_ != Method::dora && has_embedding()) {
+      match_.failure = std::string(name_of_method()) + " does not work on embeddings";
+    }
+    const std::string_view mlp = method_ == Method::ia3 ? ia3_feed_forward(model_.model_type) : std::string_view();
+    for (AdaptedModule& module : match_.modules)
+      module.feed_forward = !mlp.empty() && peft::ends_with_name(module.name, mlp);
+  }
+
+  [[nodiscard]] bool has_embedding() const {
+    return std::any_of(match_.modules.begin(), match_.modules.end(),
+                       [](const AdaptedModule& module) { return module.module == ModuleKind::embedding; });
+  }
+
+  [[nodiscard]] std::string_view name_of_method() const {
+    switch (method_) {
+      case Method::dora: return "DoRA";
+      case Method::adalora: return "AdaLoRA";
+      case Method::vera: return "VeRA";
+      default: return "(IA)3";
+    }
   }
 
   const ModelSpec& model_;
   const AdapterPlan& plan_;
-  bool dora_;
+  Method method_;
   std::vector<AdaptedModule> all_;
   AdapterMatch match_;
 };
 
 }  // namespace
 
-std::int64_t AdaptedModule::parameters(bool dora) const {
-  const std::int64_t pair = checked_mul(rank, checked_add(in, out));
-  return checked_add(checked_mul(matrices, pair), dora ? out : 0);
+std::int64_t AdaptedModule::parameters(Method method) const {
+  if (method == Method::ia3) return feed_forward ? in : out;
+  if (method == Method::vera) return checked_add(rank, out);
+  const std::int64_t pairs = checked_mul(matrices, checked_mul(rank, checked_add(in, out)));
+  if (method == Method::adalora) return checked_add(pairs, checked_add(rank, 1));
+  return checked_add(pairs, method == Method::dora ? out : 0);
 }
 
-std::int64_t AdapterMatch::parameters(bool dora) const {
+std::int64_t AdapterMatch::parameters(Method method) const {
   std::int64_t total = 0;
   for (const AdaptedModule& module : modules) {
     const auto layers = static_cast<std::int64_t>(module.layers.size());
-    total = checked_add(total, checked_mul(layers, module.parameters(dora)));
+    total = checked_add(total, checked_mul(layers, module.parameters(method)));
   }
   return total;
 }
 
-AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, bool dora) {
-  return Matcher(model, plan, dora).run();
+AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, Method method) {
+  AdapterPlan ranked = plan;
+  ranked.rank = first_rank(plan, method);
+  return Matcher(model, ranked, method).run();
 }
 
 }  // namespace membill

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "membill/model_spec.h"
@@ -23,10 +25,12 @@ struct AdaptedModule {
   std::int64_t in = 0, out = 0;  // features; of an embedding: rows and width; of a parameter: its last two axes
   std::int64_t matrices = 1;     // experts of a fused parameter: each has its own pair of adapter matrices
   std::int64_t rank = 0;         // the plan's; twice it where both halves of gate_up_proj are named
+  bool feed_forward = false;     // (IA)3 scales its input
   bool tied_head = false;  // the head of a model whose head and embedding are one tensor (section: the embedding's)
 
-  // Parameters of the adapter in one layer: A and B, and DoRA's magnitudes when `dora`. Throws OverflowError.
-  [[nodiscard]] std::int64_t parameters(bool dora) const;
+  // Parameters of the adapter in one layer: A and B, with DoRA's magnitudes or AdaLoRA's singular values and rank; VeRA's two vectors,
+  // (IA)3's one. Throws OverflowError.
+  [[nodiscard]] std::int64_t parameters(Method method) const;
 };
 
 // A target that no module has.
@@ -41,11 +45,17 @@ struct AdapterMatch {
   std::string failure;                     // why PEFT would refuse, one clause; empty: it would not
 
   // Parameters of all adapters. Throws OverflowError.
-  [[nodiscard]] std::int64_t parameters(bool dora) const;
+  [[nodiscard]] std::int64_t parameters(Method method) const;
 };
 
 // Applies `plan.targets` (names match whole module names or their last parts; one entry with a character that no name has is a
-// regular expression over whole names; "all-linear"; empty: PEFT's default of the model type) and `plan.rank`.
-[[nodiscard]] AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, bool dora);
+// regular expression over whole names; "all-linear"; empty: PEFT's default of the model type) and `plan.rank`; `method` is one that puts adapters on modules.
+[[nodiscard]] AdapterMatch match_adapter_targets(const ModelSpec& model, const AdapterPlan& plan, Method method);
+
+// PEFT's default targets of a model type under a method that puts adapters on modules; empty: none.
+[[nodiscard]] std::span<const std::string_view> default_adapter_targets(std::string_view model_type, Method method);
+
+// The module of the model type's MLP whose input (IA)3 scales; empty: PEFT knows none.
+[[nodiscard]] std::string_view ia3_feed_forward(std::string_view model_type);
 
 }  // namespace membill

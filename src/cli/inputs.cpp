@@ -8,6 +8,7 @@
 
 #include "catalog/adapters.h"
 #include "cli/data_option.h"
+#include "cli/environment.h"
 #include "cli/input_notes.h"
 #include "cli/machine.h"
 #include "cli/model_options.h"
@@ -85,14 +86,17 @@ void add_remarks(const io::JobFile& job, Inputs& inputs) {
   if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
 }
 
-bool trains_low_rank(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
+bool adapts_modules(const TrainingPlan& plan) {
+  return plan.method == Method::lora || plan.method == Method::dora || plan.method == Method::adalora ||
+         plan.method == Method::vera || plan.method == Method::ia3;
+}
 
 // PEFT passes over targets that no module has as long as another one matches: jobs of frameworks that name some run. What membill's own
 // flags and job files name may only be a slip, which validate() refuses.
 void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
-  if (job.format.empty() || arguments.has("--targets") || !trains_low_rank(inputs.plan)) return;
+  if (job.format.empty() || arguments.has("--targets") || !adapts_modules(inputs.plan)) return;
   AdapterPlan& adapter = inputs.plan.adapter;
-  const AdapterMatch match = match_adapter_targets(inputs.model, adapter, inputs.plan.method == Method::dora);
+  const AdapterMatch match = match_adapter_targets(inputs.model, adapter, inputs.plan.method);
   if (match.modules.empty() || !match.failure.empty()) return;
   for (const UnmatchedTarget& unmatched : match.unmatched) {
     const std::string near = unmatched.nearest.empty() ? "" : ", nearest: " + unmatched.nearest;
@@ -130,12 +134,14 @@ bool names_are_read(const Problems& problems) {
   });
 }
 
-// What the job says of plan and machine, then the command line's options, which win.
+// What the environment says of the allocator, what the job says of plan and machine, then the command line's options, which win.
 void read_plan_and_machine(const Arguments& arguments, JobInputs& inputs, Problems& problems) {
+  const std::string environment = apply_environment(inputs.job_plan, problems);
   read_plan(inputs.job.plan, inputs.job.file, inputs.job_plan, problems);
   inputs.plan = inputs.job_plan;
   apply_plan_options(arguments, inputs.plan, problems);
   collect(problems, [&] { inputs.hardware = read_machine(arguments, inputs.job, inputs.plan, inputs.dirs, problems); });
+  if (!environment.empty()) inputs.hardware.assumptions.push_back(environment);
 }
 
 }  // namespace

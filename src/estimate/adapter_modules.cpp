@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/first_rank.h"
 #include "blocks/quantized.h"
 #include "estimate/engines/placement.h"
 
@@ -15,10 +16,11 @@ class AdapterBuilder {
         model_(model),
         plan_(plan),
         job_(job),
-        match_(match_adapter_targets(model, plan.adapter, plan.method == Method::dora)),
+        match_(match_adapter_targets(model, plan.adapter, plan.method)),
         item_(recorder.writer().item("weights.adapter")) {}
 
   void run() {
+    if (plan_.method == Method::vera) make_shared_matrices();
     std::size_t next_unit = 0;
     for (std::size_t section = 0; section < model_.sections.size(); ++section) {
       if (model_.sections[section].layer_kinds.empty()) {
@@ -30,7 +32,7 @@ class AdapterBuilder {
     }
     save_tied_head();
     cast_adapters();
-    job_.trainable_elements += match_.parameters(plan_.method == Method::dora);
+    job_.trainable_elements += match_.parameters(plan_.method);
   }
 
  private:
@@ -66,21 +68,66 @@ class AdapterBuilder {
   }
 
   void add_adapter(Module& module, const AdaptedModule& matched, int unit) {
+    if (plan_.method == Method::vera || plan_.method == Method::ia3) return add_vectors(module, matched, unit);
     module.adapter = std::make_unique<LoraAdapter>();
     module.adapter->dropout = plan_.adapter.dropout;
     const Shape& whole = module.weight.value.shape();
     const bool transposed = module.kind == ModuleKind::conv1d;
     const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
-    const Size r = matched.rank == plan_.adapter.rank ? rank_symbol() : Size(matched.rank);
+    const Size r = matched.rank == first_rank(plan_.adapter, plan_.method) ? rank_symbol() : Size(matched.rank);
     const DType made = type_when_made(module);
     train_adapter(module.adapter->down, {r, in}, unit, made);
     train_adapter(module.adapter->up, {out, r}, unit, made);
+    if (plan_.method == Method::adalora) add_singular_values(*module.adapter, r, unit, made);
     if (plan_.method != Method::dora) return;
     module.adapter->magnitude = std::make_unique<Parameter>();
     train_adapter(*module.adapter->magnitude, {out, Size(1)}, unit, made);
   }
 
-  [[nodiscard]] Size rank_symbol() const { return r_.symbols().define("r", "adapter rank", plan_.adapter.rank); }
+  // tuners/adalora/layer.py update_layer. B is used transposed, a view that autocast does not cache.
+  void add_singular_values(LoraAdapter& adapter, const Size& rank, int unit, DType made) {
+    adapter.up.seen_as_view = true;
+    adapter.values = std::make_unique<Parameter>();
+    adapter.rank = std::make_unique<Parameter>();
+    train_adapter(*adapter.values, {rank, Size(1)}, unit, made);
+    train_adapter(*adapter.rank, {Size(1), Size(1)}, unit, made);
+  }
+
+  // tuners/vera/model.py _init_vera_A_vera_B: two matrices for all modules, as large as the largest needs, in fp32.
+  void make_shared_matrices() {
+    for (const AdaptedModule& module : match_.modules) {
+      shared_in_ = std::max(shared_in_, module.in);
+      shared_out_ = std::max(shared_out_, module.out);
+    }
+    shared_down_ = r_.empty({rank_symbol(), Size(shared_in_)}, DType::fp32, "shared matrix A of VeRA", item_);
+    shared_up_ = r_.empty({Size(shared_out_), rank_symbol()}, DType::fp32, "shared matrix B of VeRA", item_);
+    job_.buffers.push_back(shared_down_);
+    job_.buffers.push_back(shared_up_);
+  }
+
+  void add_vectors(Module& module, const AdaptedModule& matched, int unit) {
+    module.vectors = std::make_unique<VectorAdapter>();
+    VectorAdapter& vectors = *module.vectors;
+    const Shape& whole = module.weight.value.shape();
+    const bool transposed = module.kind == ModuleKind::conv1d;
+    const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
+    const DType made = type_when_made(module);
+    vectors.dropout = plan_.adapter.dropout;
+    vectors.feed_forward = matched.feed_forward;
+    train_adapter(vectors.scale, {vectors.feed_forward ? in : out, Size(1)}, unit, made);
+    if (plan_.method == Method::ia3) return;
+    vectors.inner_scale = std::make_unique<Parameter>();
+    train_adapter(*vectors.inner_scale, {rank_symbol(), Size(1)}, unit, made);
+    vectors.down = std::make_unique<Parameter>();
+    vectors.up = std::make_unique<Parameter>();
+    vectors.down->value = r_.view(shared_down_, {rank_symbol(), in});
+    vectors.up->value = r_.view(shared_up_, {out, rank_symbol()});
+    vectors.down->label = vectors.up->label = "adapter output";
+  }
+
+  [[nodiscard]] Size rank_symbol() const {
+    return r_.symbols().define("r", "adapter rank", first_rank(plan_.adapter, plan_.method));
+  }
 
   // utils/other.py ModulesToSaveWrapper: a trained copy in the original's type runs in its place; the original stays.
   void save(Module& module, int unit) {
@@ -162,6 +209,8 @@ class AdapterBuilder {
   AdapterMatch match_;
   ItemId item_;
   std::vector<Parameter*> made_in_16_bits_;
+  std::int64_t shared_in_ = 0, shared_out_ = 0;
+  Tensor shared_down_, shared_up_;  // VeRA
 };
 
 }  // namespace

@@ -41,6 +41,11 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                        std::any_of(model.sections.begin(), model.sections.end(),
                                    [](const Section& section) { return section.name == "encoder"; });
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain || plan.stage == Stage::inference;
+  if (encoder && (plan.method == Method::prompt || plan.method == Method::ptuning)) {
+    problems.add({"", "method",
+                  name_of(kMethodWords, plan.method) + " is billed for causal language models, not " + model.model_type,
+                  "lora"});
+  }
   if (!encoder || supervised) return;
   problems.add({"", "stage",
                 name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});

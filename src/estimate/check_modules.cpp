@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "catalog/adapters.h"
 #include "estimate/checks.h"
+#include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -77,12 +78,12 @@ void check_targets(const ModelSpec& model, const std::vector<Module>& modules, c
                    Problems& problems) {
   Problems found;
   for (const std::string& target : plan.adapter.targets) check_target(modules, target, found);
-  if (plan.adapter.targets.empty() && default_lora_targets(model.model_type).empty()) {
+  if (plan.adapter.targets.empty() && default_adapter_targets(model.model_type, plan.method).empty()) {
     found.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
                "all-linear"});
   }
   if (found.empty()) {
-    const AdapterMatch match = match_adapter_targets(model, plan.adapter, plan.method == Method::dora);
+    const AdapterMatch match = match_adapter_targets(model, plan.adapter, plan.method);
     if (!match.failure.empty()) found.add({"", "adapter.targets", match.failure, ""});
   }
   for (const Problem& problem : found.list()) problems.add(problem);
@@ -101,14 +102,27 @@ void check_names(const std::vector<Module>& modules, const std::vector<std::stri
   }
 }
 
+void check_trained(const ModelSpec& model, const std::vector<Module>& modules, const TrainingPlan& plan,
+                   Problems& problems) {
+  constexpr const char* kKey = "freeze.trainable_modules";
+  const std::vector<std::string>& names = plan.freeze.trainable_modules;
+  try {
+    const TrainedTensors trained(model, plan);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (!trained.matches_any(i))
+        problems.add(
+            {"", kKey, quoted(names[i]) + " is no module of the model", nearest_module(modules, names[i], false)});
+  } catch (const BadPattern& pattern) {
+    problems.add({"", kKey, quoted(pattern.name) + " is no regular expression", ""});
+  }
+}
+
 }  // namespace
 
 void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   if (model.sections.empty()) return;
   const std::vector<Module> modules = modules_of(model);
-  if (plan.method == Method::freeze) {
-    check_names(modules, plan.freeze.trainable_modules, "freeze.trainable_modules", problems);
-  }
+  if (plan.method == Method::freeze) check_trained(model, modules, plan, problems);
   if (!is_adapter_method(plan.method)) return;
   check_targets(model, modules, plan, problems);
   std::vector<Module> savable = modules;

@@ -9,6 +9,8 @@
 #include "estimate/adapter_modules.h"
 #include "estimate/engines/placement.h"
 #include "estimate/layer_units.h"
+#include "estimate/prompt_encoder.h"
+#include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -84,6 +86,7 @@ class Builder {
         expand_(expand),
         weights_(recorder.writer().item(weights_item)),
         buffers_(recorder.writer().item("weights.buffers")),
+        trained_(model, plan),
         quantizer_{plan.weights, plan.double_quant, base_dtype(plan),
                    plan.implementation == Implementation::torchtune} {}
 
@@ -122,21 +125,22 @@ class Builder {
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
     if (section.layer_kinds.empty()) {
-      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1,
-                  plan_.method == Method::full);
+      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1, {section, 0});
       return;
     }
     std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());
     for (std::size_t layer = 0; layer < alike.size(); ++layer)
-      alike[layer] = alike[layer] * 4 + (trains(section, static_cast<std::int64_t>(layer)) ? 1 : 0) +
-                     (is_checkpointed(plan_.checkpointing, static_cast<std::int64_t>(layer)) ? 2 : 0);
+      alike[layer] = (trained_.likeness(section, static_cast<std::int64_t>(layer)) * 2 +
+                      (is_checkpointed(plan_.checkpointing, static_cast<std::int64_t>(layer)) ? 1 : 0)) *
+                         static_cast<std::int32_t>(section.kinds.size()) +
+                     alike[layer];
     for (const LayerRun& run : find_runs(alike, expand_)) add_run(index, run);
   }
 
-  [[nodiscard]] bool trains(const Section& section, std::int64_t layer) const {
-    if (plan_.method == Method::freeze) return layer >= section.repeats() - plan_.freeze.trainable_layers;
-    return plan_.method == Method::full;
-  }
+  struct Layer {
+    const Section& section;
+    std::int64_t number;
+  };
 
   void add_run(std::size_t index, const LayerRun& run) {
     const Section& section = model_.sections[index];
@@ -159,7 +163,7 @@ class Builder {
         unit.numbers.push_back(layer);
         unit.layers.emplace_back();
         add_tensors(unit.layers.back(), section.kinds[static_cast<std::size_t>(kind)],
-                    dims_.kinds[index][static_cast<std::size_t>(kind)], unit.unit, stands_for, trains(section, layer));
+                    dims_.kinds[index][static_cast<std::size_t>(kind)], unit.unit, stands_for, {section, layer});
       }
       r_.writer().leave();
       job_.model.units.push_back(std::move(unit));
@@ -167,7 +171,7 @@ class Builder {
   }
 
   void add_tensors(Modules& modules, const LayerKind& kind, const KindDims& kind_dims, int unit,
-                   std::int64_t stands_for, bool trained) {
+                   std::int64_t stands_for, const Layer& layer) {
     const DimensionNames names(r_.symbols(), dims_, kind_dims);
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
@@ -191,6 +195,7 @@ class Builder {
         store(*module, names.shape(spec), unit, spec);
         continue;
       }
+      const bool trained = trained_.trains(layer.section, layer.number, spec);
       const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
       fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
       if (trained) {
@@ -279,6 +284,7 @@ class Builder {
   const Dims& dims_;
   bool expand_;
   ItemId weights_, buffers_;
+  TrainedTensors trained_;
   Quantizer quantizer_;
   std::vector<Unquantized> unquantized_;  // with memory of their own
   JobModules job_;
@@ -332,12 +338,16 @@ DType unquantized_dtype(const TrainingPlan& plan) {
   return is_cast_for_kbit(plan.weights) && plan.kbit_prepare ? DType::fp32 : base_dtype(plan);
 }
 
-bool has_adapters(const TrainingPlan& plan) { return plan.method == Method::lora || plan.method == Method::dora; }
+bool has_adapters(const TrainingPlan& plan) { return plan.method != Method::full && plan.method != Method::freeze; }
 
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
                          bool expand, std::string_view weights_item) {
   JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
-  if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
+  if (plan.method == Method::prompt || plan.method == Method::ptuning) {
+    add_prompt_encoder(recorder, plan, dims, job);
+  } else if (has_adapters(plan)) {
+    add_adapters(recorder, model, plan, job);
+  }
   return job;
 }
 

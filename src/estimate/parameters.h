@@ -20,7 +20,7 @@ namespace membill {
 [[nodiscard]] DType unquantized_dtype(const TrainingPlan& plan, TensorRole role);
 // Whether k-bit preparation turns the parameters beside such weights to fp32.
 [[nodiscard]] bool is_cast_for_kbit(WeightFormat format);
-// Whether PEFT puts low-rank adapters on linears.
+// Whether PEFT adds what trains and freezes the base: adapters on linears, or virtual tokens.
 [[nodiscard]] bool has_adapters(const TrainingPlan& plan);
 // Type of adapter matrices over such a base.
 [[nodiscard]] DType adapter_dtype(const TrainingPlan& plan);

@@ -136,7 +136,7 @@ class JobRun {
 
   // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
   void fetch_batches() {
-    const Size tokens = dims_.N * Size(plan_.accumulate);
+    const Size tokens = dims_.text * Size(plan_.accumulate);
     std::vector<Tensor> batch{new_ids(tokens, "token ids of the step")};
     for (const DType type : stage_->further_batch_tensors())
       batch.push_back(r_.empty({tokens, Size(1)}, type, "labels, masks and positions of the step", inputs_item()));
@@ -195,7 +195,7 @@ class JobRun {
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     writer_.moment("forward");
     const Tensor ids =
-        !step_batch_.empty() ? r_.view(step_batch_.front(), {dims_.N, Size(1)}) : new_ids(dims_.N, "token ids");
+        !step_batch_.empty() ? r_.view(step_batch_.front(), {dims_.text, Size(1)}) : new_ids(dims_.text, "token ids");
     if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
     keep_workspace(Thread::main);

@@ -69,6 +69,16 @@ std::string unbilled_checkpointing(const Plan& plan) {
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
+// Adapters other than LoRA have been measured in Hugging Face's code on whole models; virtual tokens in its supervised stages.
+std::string unbilled_adapters(const Plan& plan) {
+  if (is_one_of(plan.method, {Method::full, Method::freeze, Method::lora, Method::dora, Method::prefix})) return {};
+  const bool tokens = is_one_of(plan.method, {Method::prompt, Method::ptuning});
+  const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
+  const bool billed = is_one_of(plan.engine, {Engine::torch, Engine::ddp}) && (supervised || !tokens) &&
+                      plan.implementation == Implementation::hf;
+  return unless(billed, std::string(word_of(kMethodWords, plan.method)) + " in such a job");
+}
+
 bool is_given(const Plan& plan, const char* key, std::string_view value) {
   const auto found = plan.sharding.engine_keys.find(key);
   return found != plan.sharding.engine_keys.end() && found->second == value;
@@ -143,12 +153,9 @@ std::string unbilled_parallelism(const Plan& plan) {
 
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto"},
-    Limit{"method",
-          [](const Plan& p) {
-            return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),
-                          word_of(kMethodWords, p.method));
-          },
-          "full, freeze, lora, qlora, dora"},
+    Limit{"method", [](const Plan& p) { return unless(p.method != Method::prefix, word_of(kMethodWords, p.method)); },
+          "full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning"},
+    Limit{"method", unbilled_adapters, "lora, or stage sft with engine torch or ddp and implementation hf"},
     Limit{"weights",
           [](const Plan& p) {
             return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16,
@@ -156,8 +163,6 @@ constexpr std::array kLimits{
                           weight_format(p.weights).name);
           },
           "fp32, bf16, fp16, int8, nf4, fp4"},
-    Limit{"freeze.trainable_modules",
-          [](const Plan& p) { return unless(p.freeze.trainable_modules.empty(), "further modules"); }, "[]"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but adam-mini, badam, lisa"},

@@ -90,12 +90,17 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
   if (!node) return out;
   record({&out}, {edge(x), edge(y)},
          [gx, gy, kept_x, kept_y, xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype(),
-          x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr](Recorder& r, Gradients& g) {
+          x_leaf = x.body().leaf != nullptr, y_leaf = y.body().leaf != nullptr,
+          recomputed = saving_ == Saving::stop_at_last](Recorder& r, Gradients& g) mutable {
            Gradients out_gradients(2);
            const Shape full = g[0].shape();
            if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
            if (gx) out_gradients[0] = r.empty(full, promote(g[0].dtype(), yt), "gradient of a product");
-           g[0].drop();  // the engine's validate_outputs comes after the node
+           // The engine's validate_outputs comes after the node. What a checkpoint's hook hands over, nobody else holds.
+           if (recomputed)
+             kept_x.drop(), kept_y.drop();
+           else
+             g[0].drop();
            if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt, x_leaf);
            if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt, y_leaf);
            return out_gradients;

@@ -67,7 +67,7 @@ void add_headlines(std::map<std::string, Errors>& headlines, const std::string& 
 
 // Quantised bases apart from the others.
 std::string bases_of(const OracleRow& row) { return row.method == "qlora" ? "quantised bases" : "whole bases"; }
-std::string further_methods(const OracleRow&) { return "further checkpointing"; }
+std::string further_methods(const OracleRow&) { return "further checkpointing and adapters"; }
 std::string small_models(const OracleRow&) { return "small models of further families"; }
 
 // Compares the rows of `rows` with membill and, unless MEMBILL_ROWS names others, with what `recorded` and README say.
@@ -115,7 +115,7 @@ TEST_CASE("oracle rows of small models of further families are not further off t
           test::in_source("data/measurements/oracle-families.jsonl"), "families.recorded.txt", small_models);
 }
 
-TEST_CASE("oracle rows of further ways to checkpoint are not further off than recorded") {
+TEST_CASE("oracle rows of further ways to checkpoint and to adapt are not further off than recorded") {
   if (is_on("MEMBILL_ROWS")) return;
   compare("methods: requested bytes by family, method and phase; allocated and reserved by method",
           test::in_source("data/measurements/oracle-methods.jsonl"), "methods.recorded.txt", further_methods);

@@ -51,14 +51,14 @@ TEST_CASE("adapters of published models") {
   for (const Json& fact : read_facts("lora-counts.jsonl")) {
     INFO(fact.dump());
     const ModelSpec spec = describe(models.at(fact.at("model").get<std::string>()));
-    const bool dora = fact.at("dora").get<bool>();
-    const AdapterMatch match = match_adapter_targets(spec, plan_of(fact), dora);
+    const Method method = fact.at("dora").get<bool>() ? Method::dora : Method::lora;
+    const AdapterMatch match = match_adapter_targets(spec, plan_of(fact), method);
     if (fact.at("trainable").is_null()) {
       CHECK_FALSE(match.failure.empty());
       continue;
     }
     CHECK(match.failure == "");
-    CHECK(match.parameters(dora) == fact.at("trainable").get<std::int64_t>());
+    CHECK(match.parameters(method) == fact.at("trainable").get<std::int64_t>());
     CHECK(layers_by_name(match) == fact.at("modules").get<std::map<std::string, std::int64_t>>());
   }
 }
@@ -68,38 +68,39 @@ TEST_CASE("adapter targets as patterns and mistakes") {
   const ModelSpec llama = describe(models.at("meta-llama/Llama-2-7b-hf"));
   AdapterPlan plan;
   plan.targets = {R"(model\.layers\.(0|1|31)\..*\.(q|v)_proj)"};
-  AdapterMatch match = match_adapter_targets(llama, plan, false);
+  AdapterMatch match = match_adapter_targets(llama, plan, Method::lora);
   CHECK(match.failure == "");
-  CHECK(match.parameters(false) == 3 * 2 * 8 * (4096 + 4096));
+  CHECK(match.parameters(Method::lora) == 3 * 2 * 8 * (4096 + 4096));
   CHECK(match.modules.at(0).layers == std::vector<std::int64_t>{0, 1, 31});
 
   plan.targets = {"(unfinished"};
-  CHECK(match_adapter_targets(llama, plan, false).failure == "'(unfinished' is no regular expression");
+  CHECK(match_adapter_targets(llama, plan, Method::lora).failure == "'(unfinished' is no regular expression");
   plan.targets = {"((((a*)*)*)*)*b"};
-  CHECK_FALSE(match_adapter_targets(llama, plan, false).failure.empty());
+  CHECK_FALSE(match_adapter_targets(llama, plan, Method::lora).failure.empty());
 
   plan.targets = {"q_prj", "v_proj"};
-  match = match_adapter_targets(llama, plan, false);
+  match = match_adapter_targets(llama, plan, Method::lora);
   CHECK(match.failure == "");
   REQUIRE(match.unmatched.size() == 1);
   CHECK(match.unmatched[0].nearest == "q_proj");
 
   plan.targets = {"input_layernorm"};
-  CHECK(match_adapter_targets(llama, plan, false).failure == "'input_layernorm' is a norm, which can have no adapter");
+  CHECK(match_adapter_targets(llama, plan, Method::lora).failure ==
+        "'input_layernorm' is a norm, which can have no adapter");
   plan.targets = {"ALL-linear"};
-  CHECK(match_adapter_targets(llama, plan, false).modules.size() == 7);
+  CHECK(match_adapter_targets(llama, plan, Method::lora).modules.size() == 7);
   plan.targets = {"embed_tokens", "lm_head"};
-  CHECK(match_adapter_targets(llama, plan, false).parameters(false) == 2 * 8 * (32000 + 4096));
+  CHECK(match_adapter_targets(llama, plan, Method::lora).parameters(Method::lora) == 2 * 8 * (32000 + 4096));
 
   const ModelSpec tied = describe(models.at("meta-llama/Llama-3.2-1B"));
   plan.targets = {"lm_head"};
-  match = match_adapter_targets(tied, plan, false);
+  match = match_adapter_targets(tied, plan, Method::lora);
   REQUIRE(match.modules.size() == 1);
   CHECK(match.modules[0].tied_head);
 
   const ModelSpec moe = describe(models.at("Qwen/Qwen3-30B-A3B"));
   plan.targets = {"gate_proj", "down_proj"};
-  CHECK(match_adapter_targets(moe, plan, false).failure ==
+  CHECK(match_adapter_targets(moe, plan, Method::lora).failure ==
         "'gate_proj' is one half of gate_up_proj: name 'up_proj' too");
 }
 

@@ -1,6 +1,8 @@
 """Models as a training script has them before its first step: built from a config, patched, quantised, with adapters.
 
 A job is a row of data/measurements/oracle.jsonl: "config" is a Hugging Face config, "job" the plan in the words of membill's job file."""
+import re
+
 import torch
 
 import adapters
@@ -121,8 +123,12 @@ def materialize(module, quantize, job):
 def freeze(model, job):
     last = job.get("freeze", {}).get("trainable_layers", 2)
     model.requires_grad_(False)
-    for layer in list(model.get_decoder().layers)[-last:]:
+    for layer in list(model.get_decoder().layers)[len(model.get_decoder().layers) - last:]:
         layer.requires_grad_(True)
+    for word in job.get("freeze", {}).get("trainable_modules", []):
+        for name, parameter in model.named_parameters():
+            if f".{word}." in f".{name}." or (set(word) & set("*+?[]()|^$") and re.match(word, name)):
+                parameter.requires_grad_(True)
     return model
 
 

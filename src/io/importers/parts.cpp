@@ -73,15 +73,8 @@ bool starts_like_flash(const std::string& kebab) {
 }
 
 void read_allocator(const std::string& text, Draft& draft) {
-  for (const std::string& part : split(text, ',')) {
-    const std::size_t colon = part.find(':');
-    if (colon == std::string::npos) continue;
-    const std::string key(trim(std::string_view(part).substr(0, colon)));
-    const std::string value = to_lower(trim(std::string_view(part).substr(colon + 1)));
-    if (key == "expandable_segments") draft.set("allocator." + key, Value::of(value == "true"));
-    if (key == "max_split_size_mb" || key == "garbage_collection_threshold")
-      draft.set("allocator." + key, flag_value(value));
-  }
+  const Value fields = allocator_fields(text);
+  for (const auto& [key, value] : fields.entries()) draft.set("allocator." + key, value);
 }
 
 }  // namespace
@@ -173,6 +166,19 @@ std::string plan_text(const Draft& draft, std::string_view key) {
 bool trains_adapters(const Draft& draft) {
   const std::string method = plan_text(draft, "method");
   return !method.empty() && method != "full" && method != "freeze";
+}
+
+Value allocator_fields(const std::string& text) {
+  Value fields = Value::make_map();
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t colon = part.find(':');
+    if (colon == std::string::npos) continue;
+    const std::string key(trim(std::string_view(part).substr(0, colon)));
+    const std::string value = to_lower(trim(std::string_view(part).substr(colon + 1)));
+    if (key == "expandable_segments") fields.set(key, Value::of(value == "true"));
+    if (key == "max_split_size_mb" || key == "garbage_collection_threshold") fields.set(key, flag_value(value));
+  }
+  return fields;
 }
 
 void read_environment(const Launch& launch, Draft& draft) {

@@ -48,6 +48,8 @@ void set_layerwise(Draft& draft);
 // The text under a plan key; empty when it is not set.
 [[nodiscard]] std::string plan_text(const Draft& draft, std::string_view key);
 
+// Fields of the plan's `allocator` that a text of PYTORCH_ALLOC_CONF sets.
+[[nodiscard]] Value allocator_fields(const std::string& text);
 // PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF.
 void read_environment(const Launch& launch, Draft& draft);
 

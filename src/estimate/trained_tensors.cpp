@@ -1,0 +1,76 @@
+#include "estimate/trained_tensors.h"
+
+#include <algorithm>
+
+namespace membill {
+namespace {
+
+bool is_pattern(const std::string& name) { return name.find_first_of("*+?[](){}|^$\\") != std::string::npos; }
+
+std::string with_layer(std::string name, std::int64_t layer) {
+  const std::size_t star = name.find('*');
+  return star == std::string::npos ? name : name.replace(star, 1, std::to_string(layer));
+}
+
+std::regex compile(const std::string& name) {
+  if (!is_pattern(name)) return {};
+  auto options = std::regex::ECMAScript;
+#ifdef __GLIBCXX__
+  options |= std::regex_constants::__polynomial;  // time that does not grow exponentially with the name
+#endif
+  try {
+    return std::regex(name, options);
+  } catch (const std::regex_error&) {
+    throw BadPattern{name};
+  }
+}
+
+}  // namespace
+
+TrainedTensors::TrainedTensors(const ModelSpec& model, const TrainingPlan& plan) : model_(model), plan_(plan) {
+  if (plan.method != Method::freeze) return;
+  for (const std::string& name : plan.freeze.trainable_modules) patterns_.push_back(compile(name));
+}
+
+bool TrainedTensors::trains(const Section& section, std::int64_t layer, const TensorSpec& tensor) const {
+  if (plan_.method != Method::freeze) return plan_.method == Method::full;
+  if (in_trained_layer(section, layer)) return true;
+  const std::string name = with_layer(tensor.name, layer);
+  for (std::size_t i = 0; i < patterns_.size(); ++i)
+    if (named(i, name)) return true;
+  return false;
+}
+
+std::int32_t TrainedTensors::likeness(const Section& section, std::int64_t layer) const {
+  const auto kind = static_cast<std::size_t>(section.layer_kinds[static_cast<std::size_t>(layer)]);
+  std::vector<bool> tensors;
+  for (const TensorSpec& tensor : section.kinds[kind].tensors) tensors.push_back(trains(section, layer, tensor));
+  const auto found = std::find(kinds_.begin(), kinds_.end(), tensors);
+  if (found == kinds_.end()) kinds_.push_back(tensors);
+  return static_cast<std::int32_t>(std::find(kinds_.begin(), kinds_.end(), tensors) - kinds_.begin());
+}
+
+bool TrainedTensors::matches_any(std::size_t name) const {
+  for (const Section& section : model_.sections)
+    for (std::size_t kind = 0; kind < section.kinds.size(); ++kind)
+      for (const TensorSpec& tensor : section.kinds[kind].tensors) {
+        if (section.layer_kinds.empty() && named(name, tensor.name)) return true;
+        for (std::size_t layer = 0; layer < section.layer_kinds.size(); ++layer)
+          if (static_cast<std::size_t>(section.layer_kinds[layer]) == kind &&
+              named(name, with_layer(tensor.name, static_cast<std::int64_t>(layer))))
+            return true;
+      }
+  return false;
+}
+
+bool TrainedTensors::named(std::size_t name, const std::string& parameter) const {
+  const std::string& word = plan_.freeze.trainable_modules[name];
+  if (is_pattern(word)) return std::regex_search(parameter, patterns_[name], std::regex_constants::match_continuous);
+  return ("." + parameter + ".").find("." + word + ".") != std::string::npos;
+}
+
+bool TrainedTensors::in_trained_layer(const Section& section, std::int64_t layer) const {
+  return !section.layer_kinds.empty() && layer >= section.repeats() - plan_.freeze.trainable_layers;
+}
+
+}  // namespace membill
