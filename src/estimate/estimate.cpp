@@ -5,6 +5,7 @@
 
 #include "blocks/generations.h"
 #include "estimate/bill.h"
+#include "estimate/inference.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"
@@ -35,6 +36,9 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   report.assumptions = job.assumptions;
   if (runs_preference_stage(plan) && !plan.completion)
     report.assumptions.push_back("completion: every token of a sequence counts; completion says how many do");
+  if (generates(plan.stage) && !plan.completion && !plan.prompt)
+    report.assumptions.push_back("completion: half of a sequence is generated; completion or prompt says how much is");
+  if (std::string note = colocation_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
   if (const std::string releases = assumed_releases(plan); !releases.empty())
     report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());
@@ -72,6 +76,8 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.peak_moment = bill.peak_moment;
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
+  if (plan.stage == Stage::inference)
+    for (std::string& note : inference_notes(report, plan, hardware)) report.assumptions.push_back(std::move(note));
   return report;
 }
 

@@ -1,6 +1,8 @@
 #include "estimate/stage_run.h"
 
 #include "blocks/generations.h"
+#include "blocks/trl_grpo.h"
+#include "estimate/inference.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -8,8 +10,9 @@ namespace {
 
 bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
 
-// DPO and KTO compare with a reference unless its log-probabilities were computed before.
+// DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
 bool has_reference(const TrainingPlan& plan) {
+  if (plan.stage == Stage::grpo) return plan.beta.value_or(0) != 0;
   if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
   return plan.reference.value_or("model") != "precompute";
 }
@@ -47,7 +50,7 @@ TrainingPlan as_engine_runs(const TrainingPlan& plan) {
 }
 
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
-  TrainingPlan staged = as_engine_runs(plan);
+  TrainingPlan staged = plan.stage == Stage::inference ? served_plan(plan) : as_engine_runs(plan);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
@@ -59,10 +62,20 @@ bool runs_preference_stage(const TrainingPlan& plan) {
 }
 
 StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
-    : plan_(plan), dims_(dims), reference_(has_reference(plan)) {
+    : plan_(plan), reference_(has_reference(plan)) {
+  if (generates(plan.stage)) rollout_.emplace(recorder, plan, dims);
   if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
   // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
   reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
+}
+
+ReferenceModel StageRun::reference(JobModules& job) {
+  return {reference_model_ ? &reference_model_->model : &job.model, !has_adapters(plan_)};
+}
+
+void StageRun::prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast) {
+  const ReferenceModel compared = reference(job);
+  rollout_->run(f, architecture, job, reference_ ? &compared : nullptr, autocast);
 }
 
 std::vector<DType> StageRun::further_batch_tensors() const {
@@ -73,18 +86,18 @@ std::vector<DType> StageRun::further_batch_tensors() const {
   return types;
 }
 
-Size StageRun::counted() const {
-  if (plan_.completion) return dims_.samples * Size(*plan_.completion);
-  return dims_.N - dims_.samples;
+Size StageRun::counted(const Dims& dims) const {
+  if (rollout_) return dims.b * rollout_->sizes().completion;
+  if (plan_.completion) return dims.samples * Size(*plan_.completion);
+  return dims.N - dims.samples;
 }
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
   if (!runs_trl(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
-  ReferenceModel reference;
-  reference.modules = reference_model_ ? &reference_model_->model : &job.model;
-  reference.adapters = !has_adapters(plan_);
-  return trl_forward(f, architecture, job.model, reference_ ? &reference : nullptr, ids, counted());
+  if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
+  const ReferenceModel compared = reference(job);
+  return trl_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));
 }
 
 }  // namespace membill

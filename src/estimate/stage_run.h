@@ -6,6 +6,7 @@
 
 #include "blocks/trl_losses.h"
 #include "estimate/parameters.h"
+#include "estimate/rollout.h"
 
 namespace membill {
 
@@ -25,6 +26,11 @@ class StageRun {
   // Allocates the reference model where the stage has one of its own.
   StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
 
+  // False for stages that make their batches on the card; the Trainer then has none to fetch.
+  [[nodiscard]] bool fetches_batches() const { return !rollout_; }
+  // Whether something comes before the forward of micro-batch `number` of a step, from 0; does it.
+  [[nodiscard]] bool prepares(std::int64_t number) const { return rollout_ && rollout_->is_due(number); }
+  void prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast);
   // Types of the tensors of a batch besides the token ids, one element a token each. Where rows are joined, positions are among them.
   [[nodiscard]] std::vector<DType> further_batch_tensors() const;
   // input_ids -> loss. With `outputs`, the model's logits stay there.
@@ -32,11 +38,12 @@ class StageRun {
                                Tensor* outputs);
 
  private:
-  [[nodiscard]] Size counted() const;
+  [[nodiscard]] Size counted(const Dims& dims) const;
+  [[nodiscard]] ReferenceModel reference(JobModules& job);
 
   const TrainingPlan& plan_;
-  const Dims& dims_;
   std::optional<JobModules> reference_model_;
+  std::optional<Rollout> rollout_;
   bool reference_ = false;
 };
 

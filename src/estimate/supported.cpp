@@ -41,7 +41,7 @@ std::string unbilled_optimizer(const Plan& plan) {
 // A reference model or a score under an engine that shards has not been measured.
 std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
-  if (plan.stage == Stage::inference) return stage;
+  if (plan.stage == Stage::ppo) return stage;
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
   if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
@@ -124,8 +124,16 @@ std::string unbilled_parallelism(const Plan& plan) {
   return unless(!split, "splitting the model's work");
 }
 
+std::string unbilled_evaluation(const Plan& plan) {
+  if (!plan.evaluation.batch) return {};
+  if (generates(plan.stage)) return "evaluation by generation";
+  if (joins_rows(plan)) return "evaluation of joined rows";
+  return unless(is_one_of(plan.engine, {Engine::torch, Engine::ddp}),
+                "evaluation with engine " + std::string(word_of(kEngineWords, plan.engine)));
+}
+
 constexpr std::array kLimits{
-    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto"},
+    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, inference"},
     Limit{"method",
           [](const Plan& p) {
             return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),
@@ -185,7 +193,8 @@ constexpr std::array kLimits{
     Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
-    Limit{"evaluation.batch", [](const Plan& p) { return unless(!p.evaluation_batch, "evaluation"); }, "null"},
+    Limit{"evaluation.batch", unbilled_evaluation,
+          "on one card or with ddp, of stages that generate nothing; else null"},
 };
 
 }  // namespace

@@ -72,9 +72,9 @@ void write_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   writer.set("sample_packing", Value::of(plan.packing));
   if (!plan.packing && !plan.varied_lengths) writer.set("pad_to_sequence_len", Value::of(true));
   if (plan.padding_free) writer.set("batch_flattening", Value::of(true));
-  if (plan.evaluation_batch) {
+  if (plan.evaluation.batch) {
     writer.set("val_set_size", Value::of(0.01));
-    writer.set("eval_batch_size", Value::of(*plan.evaluation_batch));
+    writer.set("eval_batch_size", Value::of(*plan.evaluation.batch));
   }
   writer.set("optimizer", Value::of(trainer_optimizer(plan, problems)));
   if (const std::string text = optimizer_argument_text(plan); !text.empty()) writer.set("optim_args", Value::of(text));

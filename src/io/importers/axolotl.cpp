@@ -6,6 +6,7 @@
 #include "io/importers/deepspeed.h"
 #include "io/importers/formats.h"
 #include "io/importers/fsdp.h"
+#include "io/importers/rollout.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -75,6 +76,16 @@ constexpr KeyRow kRows[] = {
     {"dp_shard_size", "", "cards of a shard group"},
     {"torch_compile", "false", "torch.compile"},
     {"rl", "", "which preference stage"},
+    {"trl.max_completion_length", "", "tokens of the completion", {}, "trl.py"},
+    {"trl.num_generations", "", "completions of one prompt", {}, "trl.py"},
+    {"trl.beta", "", "strength of the reference", {}, "trl.py"},
+    {"trl.steps_per_generation", "", "micro-batches that one generation feeds", {}, "trl.py"},
+    {"trl.generation_batch_size", "", "completions of one generation on all cards", {}, "trl.py"},
+    {"trl.num_iterations", "", "times that a generation is trained on", {}, "trl.py"},
+    {"trl.use_vllm", "false", "vLLM generates", {}, "trl.py"},
+    {"trl.vllm_mode", "", "on the same cards or elsewhere", {}, "trl.py"},
+    {"trl.vllm_gpu_memory_utilization", "", "share of a card that vLLM takes", {}, "trl.py"},
+    {"trl.vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains", {}, "trl.py"},
     {"rl_beta", "", "strength of the reference"},
     {"dpo_beta", "", "", "rl_beta"},
     {"reward_model", "false", "a reward model trains"},
@@ -153,15 +164,27 @@ constexpr std::string_view kHarmless =
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
 
+// `sequence_len` holds the prompt and its completion.
+void read_completions(KeyReader& reader, Draft& draft) {
+  RolloutLengths lengths;
+  lengths.prefix = "trl.";
+  lengths.row = reader.count("sequence_len", 1);
+  lengths.batch = reader.count("micro_batch_size", 1).value_or(lengths.batch);
+  read_rollout(lengths, reader, draft);
+}
+
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string rl = to_lower(reader.text("rl").value_or(""));
   std::string stage = reader.is_given("pretraining_dataset") ? "pretrain" : "sft";
   if (reader.flag("reward_model") || reader.flag("process_reward_model")) stage = "reward";
   if (rl == "dpo" || rl == "ipo") stage = "dpo";
   if (rl == "orpo" || rl == "simpo" || rl == "kto") stage = rl;
-  if (rl == "grpo" || rl == "gdpo" || rl == "ebft" || rl == "ppo")
-    reader.problem("rl", rl + " trains on what it generates, which is not billed", "dpo, ipo, orpo, simpo or kto");
+  if (rl == "grpo" || rl == "gdpo") stage = "grpo";
+  if (rl == "ebft" || rl == "ppo")
+    reader.problem("rl", rl + " trains on what it generates, which is not billed",
+                   "dpo, ipo, orpo, simpo, kto or grpo");
   draft.set("stage", Value::of(stage));
+  if (stage == "grpo") read_completions(reader, draft);
   if (rl == "ipo") draft.set("stage_args.loss_type", Value::of("ipo"));
   if (const auto beta = rl.empty() ? std::nullopt : reader.real("rl_beta")) draft.set("beta", Value::of(*beta));
   if (!rl.empty() && reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
