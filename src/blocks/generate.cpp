@@ -127,15 +127,20 @@ class Generation {
 
 }  // namespace
 
-void generate_completions(Forward& f, const Architecture& architecture, ModelModules& modules,
-                          const CompletionSizes& sizes, std::optional<DType> autocast) {
+Tensor generate_completions(Forward& f, const Architecture& architecture, ModelModules& modules,
+                            const CompletionSizes& sizes, std::optional<DType> autocast) {
   const bool grad = f.r.grad_enabled();
   f.r.set_grad_enabled(false);
   Generation generation(f, architecture, modules, autocast);
   generation.step(sizes.rows, sizes.prompt, sizes.prompt);
+  Tensor scores;
+  if (sizes.keep_scores)
+    scores = f.r.empty({sizes.rows * sizes.completion, f.dims.V}, DType::fp32, "scores of every token",
+                       f.items.loss_logits.forward);
   generation.step(sizes.rows, Size(1), sizes.prompt + sizes.completion);
   generation.finish();
   f.r.set_grad_enabled(grad);
+  return scores;
 }
 
 }  // namespace membill

@@ -45,7 +45,7 @@ std::string assumed_releases(const TrainingPlan& plan) {
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
   if (!supervised && plan.stage != Stage::inference && plan.software.count("trl") == 0)
-    text += (text.empty() ? "" : ", ") + std::string("trl 1.16");
+    text += (text.empty() ? "" : ", ") + std::string(plan.stage == Stage::ppo ? "trl 0.24" : "trl 1.16");
   return text;
 }
 

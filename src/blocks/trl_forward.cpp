@@ -18,31 +18,34 @@ FusedHeadResult TrlForward::fused(Forward& f, ModelModules& modules, const Fused
   return result;
 }
 
-Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor hidden, HiddenStates* states) const {
+Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor last, Tensor rows, HiddenStates* states) const {
   r_.set_items(f.items.loss_logits);
-  Tensor logits = architecture_.head(f, modules.outer, hidden);
+  Tensor logits = architecture_.head(f, modules.outer, std::move(rows));
   if (f.hooks != nullptr) f.hooks->after_model();
   f.hidden_states = nullptr;
   r_.set_items(f.items.loss_upcast);
   if (!r_.autocast()) return logits;
   Tensor wide = r_.cast(logits, DType::fp32);
-  if (states != nullptr) states->convert(r_, hidden);
+  if (states != nullptr) states->convert(r_, last);
   logits.drop();
-  hidden.drop();
+  last.drop();
   return wide;
 }
 
 Tensor TrlForward::whole_logits(Forward& f, ModelModules& modules, HiddenStates* states) const {
   f.hidden_states = states;
-  return logits_of(f, modules, decoder(f, modules), states);
+  Tensor hidden = decoder(f, modules);
+  Tensor rows = hidden;
+  return logits_of(f, modules, std::move(hidden), std::move(rows), states);
 }
 
-Tensor TrlForward::last_logits(Forward& f, ModelModules& modules, const Size& kept) const {
-  const Tensor hidden = decoder(f, modules);
+Tensor TrlForward::last_logits(Forward& f, ModelModules& modules, const Size& kept, HiddenStates* states) const {
+  f.hidden_states = states;
+  Tensor hidden = decoder(f, modules);
   r_.set_items(f.items.head);
   Tensor part = part_of(f, hidden, {kept, f.dims.h}, "gradient of the final states, zero-filled");
   if (!f.one_row()) part = r_.contiguous_copy(part, part.shape(), "final states of the positions kept");
-  return logits_of(f, modules, std::move(part), nullptr);
+  return logits_of(f, modules, std::move(hidden), std::move(part), states);
 }
 
 void TrlForward::without_gradients(bool adapters, const std::function<void(Forward& f)>& run) const {

@@ -29,7 +29,8 @@ class TrlForward {
   // before each layer and the last are outputs, too, which the caller releases.
   [[nodiscard]] Tensor whole_logits(Forward& f, ModelModules& modules, HiddenStates* states = nullptr) const;
   // The same of the last `kept` positions of all rows (logits_to_keep).
-  [[nodiscard]] Tensor last_logits(Forward& f, ModelModules& modules, const Size& kept) const;
+  [[nodiscard]] Tensor last_logits(Forward& f, ModelModules& modules, const Size& kept,
+                                   HiddenStates* states = nullptr) const;
   // Calls `run` without gradients and checkpoints: `modules` beside whatever graph waits.
   void without_gradients(bool adapters, const std::function<void(Forward& f)>& run) const;
   // A sum of x: a scalar whose gradient is an expanded view.
@@ -46,7 +47,9 @@ class TrlForward {
   Size counted_;
 
  private:
-  [[nodiscard]] Tensor logits_of(Forward& f, ModelModules& modules, Tensor hidden, HiddenStates* states) const;
+  // `last`: the final hidden states; `rows`: those that get logits.
+  [[nodiscard]] Tensor logits_of(Forward& f, ModelModules& modules, Tensor last, Tensor rows,
+                                 HiddenStates* states) const;
 };
 
 }  // namespace membill

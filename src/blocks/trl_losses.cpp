@@ -44,18 +44,20 @@ class TrlRun : public TrlForward {
     const bool pairs = f_.plan.stage == Stage::dpo;
     if (!pairs) kl_forward(f_, policy);
     std::vector<Tensor> copies;
-    Tensor log_probs;
+    Tensor log_probs, likelihood;
     {
       HiddenStates states;
-      const Tensor logits = whole_logits(f_, policy, pairs ? &states : nullptr);
+      const Tensor logits = preference_logits(f_, policy, states);
       r_.set_items(f_.items.loss_probabilities);
+      if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
       log_probs = classic_log_probabilities(
           f_, pairs ? logits : part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled"));
       keep_copies(logits, copies);
       states.release(r_);
     }
     if (reference != nullptr) reference_classic(*reference);
-    return total(log_probs);
+    Tensor sum = total(log_probs);
+    return likelihood.defined() ? r_.add(std::move(sum), std::move(likelihood)) : sum;
   }
 
   Tensor preference(ModelModules& policy, const ReferenceModel* reference) {
@@ -103,7 +105,10 @@ class TrlRun : public TrlForward {
   void kl_forward(Forward& f, ModelModules& modules) {
     const bool grad = r_.grad_enabled();
     r_.set_grad_enabled(false);
-    { const Tensor logits = scored_logits(f, modules, nullptr); }
+    {
+      HiddenStates states;
+      const Tensor logits = scored_logits(f, modules, states);
+    }
     r_.set_grad_enabled(grad);
     f_.moment("forward");
   }
@@ -112,23 +117,34 @@ class TrlRun : public TrlForward {
     beside_policy(reference, [&](Forward& f) {
       std::vector<Tensor> copies;
       HiddenStates states;
-      const Tensor logits = scored_logits(f, *reference.modules, f.plan.stage == Stage::dpo ? &states : nullptr);
+      const Tensor logits = scored_logits(f, *reference.modules, states);
+      if (counts_likelihood()) const Tensor unused = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
       states.release(r_);
     });
   }
 
   // Logits of a forward without gradients, from which log-probabilities were made.
-  Tensor scored_logits(Forward& f, ModelModules& modules, HiddenStates* states) const {
-    Tensor logits = whole_logits(f, modules, states);
+  Tensor scored_logits(Forward& f, ModelModules& modules, HiddenStates& states) const {
+    Tensor logits = preference_logits(f, modules, states);
     f_.moment("loss");
     r_.set_items(f.items.loss_probabilities);
     const Tensor result = classic_log_probabilities(f, logits);
     return logits;
   }
 
+  // DPO asks for hidden states, too; with use_logits_to_keep for the completions' logits and one position more.
+  Tensor preference_logits(Forward& f, ModelModules& modules, HiddenStates& states) const {
+    if (f.plan.stage != Stage::dpo) return whole_logits(f, modules);
+    if (stage_flag(f.plan, "use_logits_to_keep")) return last_logits(f, modules, counted_ + f.dims.b, &states);
+    return whole_logits(f, modules, &states);
+  }
+
+  // A cross entropy over the chosen half: ORPO's, CPO's with cpo_alpha, DPO's with rpo_alpha.
   [[nodiscard]] bool counts_likelihood() const {
-    return f_.plan.stage == Stage::orpo || stage_number(f_.plan, "cpo_alpha").value_or(0) != 0;
+    const Stage stage = f_.plan.stage;
+    const char* weight = stage == Stage::dpo ? "rpo_alpha" : "cpo_alpha";
+    return stage == Stage::orpo || (stage != Stage::kto && stage_number(f_.plan, weight).value_or(0) != 0);
   }
 
   // Cross entropy of the chosen half, over a shifted copy.

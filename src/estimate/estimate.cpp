@@ -5,6 +5,7 @@
 
 #include "blocks/generations.h"
 #include "estimate/bill.h"
+#include "estimate/code_range.h"
 #include "estimate/inference.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
@@ -63,6 +64,16 @@ std::vector<std::int64_t> distinct_ranks(const TrainingPlan& plan, const Hardwar
   return {hardware.count - 1, 0};
 }
 
+// Where another program bounds the code that runs, its total is the other end of the range.
+void add_code_range(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+  const std::optional<CodeRange> range = code_range(model, plan);
+  if (!range) return;
+  report.assumptions.push_back(range->assumption);
+  if (!range->other) return;
+  const Simulation other = simulate(with_sections(model), *range->other, hardware);
+  widen(report, fold_peak(other.trace, other.trace.evaluate(other.symbols)).highest);
+}
+
 Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const EstimateOptions& options) {
   const Simulation job = simulate(with_sections(model), plan, hardware);
@@ -76,6 +87,7 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.peak_moment = bill.peak_moment;
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
+  add_code_range(report, model, plan, hardware);
   if (plan.stage == Stage::inference)
     for (std::string& note : inference_notes(report, plan, hardware)) report.assumptions.push_back(std::move(note));
   return report;

@@ -12,6 +12,8 @@ constexpr std::string_view kLoss = "transformers 5.24 loss/loss_utils.py ForCaus
 constexpr std::array kRows = {
     ItemRow{"weights.base", "base weights", "weights", kCensus},
     ItemRow{"weights.reference", "reference model", "weights", "trl 1.16 trainer/dpo_trainer.py ref_model"},
+    ItemRow{"weights.value", "value model", "weights", "trl 0.24 trainer/ppo_trainer.py value_model"},
+    ItemRow{"weights.reward", "reward model", "weights", "trl 0.24 trainer/ppo_trainer.py reward_model"},
     ItemRow{"weights.adapter", "adapter weights", "weights", "peft 0.21 tuners/lora/layer.py"},
     ItemRow{"weights.master", "fp32 master weights", "weights", "Rajbhandari et al. 2020 (ZeRO), section 3.1"},
     ItemRow{"weights.quantization", "scales and tables of quantised weights", "weights",

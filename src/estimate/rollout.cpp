@@ -6,7 +6,7 @@
 
 namespace membill {
 
-bool generates(Stage stage) { return stage == Stage::grpo; }
+bool generates(Stage stage) { return stage == Stage::grpo || stage == Stage::ppo; }
 
 RolloutSizes rollout_sizes(SymbolTable& symbols, const TrainingPlan& plan, const Dims& dims) {
   RolloutSizes sizes;

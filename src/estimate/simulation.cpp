@@ -61,7 +61,7 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
-    stage_.emplace(r_, model_, plan_, dims_, expand_);
+    stage_.emplace(r_, model_, plan_, dims_, expand_, job);
     if (plan_.loop == Loop::plain) writer_.empty_cache();
     if (plan_.stage == Stage::inference)
       serve(job, result);
@@ -119,6 +119,7 @@ class JobRun {
     if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
     if (!generations_.gradients_stay) optimizer.drop_gradients();
+    stage_->release_outputs();
     evaluate(job);
   }
 
@@ -214,6 +215,7 @@ class JobRun {
     r_.backward(loss);
     r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
+    if (plan_.accumulate > 1) stage_->release_outputs();
   }
 
   [[nodiscard]] Forward new_forward() {

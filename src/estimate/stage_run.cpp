@@ -2,6 +2,7 @@
 
 #include "blocks/generations.h"
 #include "blocks/trl_grpo.h"
+#include "estimate/code_range.h"
 #include "estimate/inference.h"
 #include "membill/catalog.h"
 
@@ -12,6 +13,7 @@ bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Genera
 
 // DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
 bool has_reference(const TrainingPlan& plan) {
+  if (plan.stage == Stage::ppo) return true;
   if (plan.stage == Stage::grpo) return plan.beta.value_or(0) != 0;
   if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
   return plan.reference.value_or("model") != "precompute";
@@ -22,7 +24,10 @@ bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head;
 }  // namespace
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
-  if (plan.stage != Stage::reward || !model.dimensions_known) return model;
+  return plan.stage == Stage::reward && model.dimensions_known ? scored_model(model) : model;
+}
+
+ModelSpec scored_model(const ModelSpec& model) {
   ModelSpec scored = model;
   for (Section& section : scored.sections)
     for (LayerKind& kind : section.kinds) std::erase_if(kind.tensors, is_head);
@@ -50,8 +55,10 @@ TrainingPlan as_engine_runs(const TrainingPlan& plan) {
 }
 
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
-  TrainingPlan staged = plan.stage == Stage::inference ? served_plan(plan) : as_engine_runs(plan);
+  const TrainingPlan programmed = as_programmed(model, plan);
+  TrainingPlan staged = plan.stage == Stage::inference ? served_plan(programmed) : as_engine_runs(programmed);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
+  if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }
@@ -61,9 +68,11 @@ bool runs_preference_stage(const TrainingPlan& plan) {
          plan.stage == Stage::simpo;
 }
 
-StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
+StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
+                   JobModules& job)
     : plan_(plan), reference_(has_reference(plan)) {
-  if (generates(plan.stage)) rollout_.emplace(recorder, plan, dims);
+  if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims);
+  if (plan.stage == Stage::ppo) ppo_ = std::make_unique<PpoRun>(recorder, model, plan, dims, expand, job);
   if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
   // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
   reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
@@ -75,6 +84,7 @@ ReferenceModel StageRun::reference(JobModules& job) {
 
 void StageRun::prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast) {
   const ReferenceModel compared = reference(job);
+  if (ppo_) return ppo_->rollout(f, architecture, job, compared);
   rollout_->run(f, architecture, job, reference_ ? &compared : nullptr, autocast);
 }
 
@@ -95,6 +105,7 @@ Size StageRun::counted(const Dims& dims) const {
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
   if (!runs_trl(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
+  if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
   const ReferenceModel compared = reference(job);
   return trl_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));

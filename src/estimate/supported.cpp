@@ -41,7 +41,6 @@ std::string unbilled_optimizer(const Plan& plan) {
 // A reference model or a score under an engine that shards has not been measured.
 std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
-  if (plan.stage == Stage::ppo) return stage;
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
   if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
@@ -133,7 +132,7 @@ std::string unbilled_evaluation(const Plan& plan) {
 }
 
 constexpr std::array kLimits{
-    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, inference"},
+    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
     Limit{"method",
           [](const Plan& p) {
             return unless(is_one_of(p.method, {Method::full, Method::freeze, Method::lora, Method::dora}),
@@ -174,10 +173,11 @@ constexpr std::array kLimits{
     Limit{"implementation",
           [](const Plan& p) {
             return unless(is_one_of(p.implementation, {Implementation::hf, Implementation::liger,
-                                                       Implementation::torchtune, Implementation::litgpt}),
+                                                       Implementation::torchtune, Implementation::litgpt,
+                                                       Implementation::unsloth}),
                           word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger, torchtune, litgpt"},
+          "hf, liger, torchtune, litgpt, unsloth"},
     Limit{"engine", [](const Plan& p) { return unless(p.engine != Engine::megatron, word_of(kEngineWords, p.engine)); },
           "torch, ddp, deepspeed, fsdp, fsdp2"},
     Limit{"precision",
@@ -190,7 +190,6 @@ constexpr std::array kLimits{
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
-    Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
     Limit{"evaluation.batch", unbilled_evaluation,

@@ -21,6 +21,9 @@ constexpr KeyRow kRows[] = {
     {"max_seq_length", "", "", "max_length"},
     {"max_prompt_length", "", "tokens of the prompt"},
     {"max_completion_length", "", "tokens of the completion"},
+    {"response_length", "", "tokens of the completion (ppo)", {}, "ppo_config.py"},
+    {"num_mini_batches", "", "updates of one generation (ppo)", {}, "ppo_config.py"},
+    {"local_rollout_forward_batch_size", "", "rows that are generated at once (ppo)", {}, "ppo_config.py"},
     {"steps_per_generation", "", "micro-batches that one generation feeds", {}, "grpo_config.py"},
     {"generation_batch_size", "", "completions of one generation on all cards", {}, "grpo_config.py"},
     {"num_iterations", "1", "times that a generation is trained on", {}, "grpo_config.py"},
@@ -98,11 +101,21 @@ std::string trainer_of(const JobSource& source, KeyReader& reader, Draft& draft)
   return guess;
 }
 
+// Source: trl 0.24 trainer/ppo_config.py.
+void read_ppo(KeyReader& reader, Draft& draft) {
+  constexpr std::int64_t kPrompt = 512, kResponse = 53;
+  draft.assume("prompts have 512 tokens: PPOTrainer takes the data's own");
+  const std::int64_t response = reader.count("response_length", 1).value_or(kResponse);
+  draft.set("stage", Value::of("ppo"));
+  draft.set("seq", std::optional(kPrompt + response));
+  draft.set("completion", std::optional(response));
+  for (const char* key : {"num_mini_batches", "local_rollout_forward_batch_size"})
+    if (const auto count = reader.count(key, 1)) draft.set(std::string("stage_args.") + key, Value::of(*count));
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const std::string trainer = trainer_of(source, reader, draft);
-  if (trainer == "ppo")
-    return draft.problems.add({draft.file, "", "ppo trains beside a value model, which is not billed",
-                               "sft, dpo, orpo, kto, reward, grpo or rloo"});
+  if (trainer == "ppo") return read_ppo(reader, draft);
   if (trainer == "rloo") draft.assume("RLOO is billed as GRPO: the same forwards and losses of the same size");
   if (trainer == "grpo" || trainer == "rloo") {
     RolloutLengths lengths;
@@ -149,7 +162,7 @@ void read_adapters(KeyReader& reader, Draft& draft) {
 }
 
 void read_lengths(KeyReader& reader, Draft& draft) {
-  if (plan_text(draft, "stage") == "grpo") return;
+  if (const std::string stage = plan_text(draft, "stage"); stage == "grpo" || stage == "ppo") return;
   const bool packing = reader.flag("packing");
   if (reader.is_null("max_length") && reader.map().find("max_length") != nullptr && !packing) {
     draft.assume("max_length null does not cut: 2048 taken, --seq says it");
