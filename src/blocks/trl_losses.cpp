@@ -49,9 +49,9 @@ class TrlRun : public TrlForward {
       HiddenStates states;
       const Tensor logits = preference_logits(f_, policy, states);
       r_.set_items(f_.items.loss_probabilities);
-      if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
       log_probs = classic_log_probabilities(
           f_, pairs ? logits : part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled"));
+      if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
       states.release(r_);
     }

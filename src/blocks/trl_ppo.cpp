@@ -22,22 +22,37 @@ class PpoForward : public TrlForward {
     }
   }
 
-  Tensor loss(ModelModules& policy, const ScoringModel& value, HiddenStates& states) {
+  Tensor loss(ModelModules& policy, const ScoringModel& value, PpoOutputs& outputs) {
     HiddenStates critic;
     Tensor values = scores_of(f_, value, critic);
-    Tensor logits = whole_logits(f_, policy, &states);
+    outputs.logits = whole_logits(f_, policy, &outputs.states);
     critic.release(r_);
     if (r_.autocast()) values = r_.cast(std::move(values), DType::fp32);
-    logits = r_.scale_in_place(
-        part_of(f_, logits, {counted_, f_.dims.V}, "gradient of the completions' logits, zero-filled"));
+    const Tensor logits = part_of(f_, over_temperature(outputs.logits), {counted_, f_.dims.V},
+                                  "gradient of the completions' logits, zero-filled");
     r_.set_items(f_.items.loss_probabilities);
     Tensor policy_loss = total(log_probabilities(f_, logits));
-    Tensor value_loss = total(r_.square(
-        part_of(f_, values, {counted_, Size(1)}, "gradient of the completions' values, zero-filled")));
+    Tensor value_loss =
+        total(r_.square(part_of(f_, values, {counted_, Size(1)}, "gradient of the completions' values, zero-filled")));
     return r_.add(std::move(policy_loss), std::move(value_loss), "loss");
   }
 
  private:
+  // The completions' part divided in place: CopySlices copies the gradient of the whole, clones that of the part and divides it.
+  Tensor over_temperature(const Tensor& logits) const {
+    Tensor divided = r_.view(logits, logits.shape());
+    if (!r_.needs_node({&logits})) return divided;
+    r_.record(
+        {&divided}, {r_.edge(logits)},
+        [whole = logits.shape(), part = Shape{counted_, f_.dims.V}, type = logits.dtype()](Recorder& r, Gradients&) {
+          Tensor result = r.empty(whole, type, "gradient of the logits, copied");
+          const Tensor clone = r.empty(part, type, "gradient of the completions' logits");
+          const Tensor scaled = r.empty(part, type, "gradient over the temperature");
+          return Gradients{result};
+        });
+    return divided;
+  }
+
   Tensor log_probabilities(Forward& f, const Tensor& logits) const { return classic_log_probabilities(f, logits); }
 
   // The reference's logits are in the model's type: log-softmax a row at a time.
@@ -81,8 +96,8 @@ void ppo_score(Forward& f, const Architecture& architecture, const ReferenceMode
 }
 
 Tensor ppo_loss(Forward& f, const Architecture& architecture, ModelModules& policy, const ScoringModel& value,
-                const Tensor& ids, const Size& counted, HiddenStates& states) {
-  return PpoForward(f, architecture, ids, counted).loss(policy, value, states);
+                const Tensor& ids, const Size& counted, PpoOutputs& outputs) {
+  return PpoForward(f, architecture, ids, counted).loss(policy, value, outputs);
 }
 
 }  // namespace membill

@@ -35,23 +35,27 @@ std::optional<CodeRange> code_range(const ModelSpec& model, const TrainingPlan& 
   const bool fused = fuses(model);
   if (plan.implementation == Implementation::unsloth) {
     if (fused) range.other = with_code(plan, Implementation::hf);
-    range.assumption = fused ? "Unsloth's kernels are billed as Liger's, which keep the same tensors of norms, gated MLP and loss; "
-                               "the high end is Transformers' own code"
-                             : "Unsloth's kernels are billed as Transformers' own code: an upper bound";
+    range.assumption =
+        fused ? "Unsloth's kernels are billed as Liger's, which keep the same tensors of norms, gated MLP and loss; "
+                "the high end is Transformers' own code"
+              : "Unsloth's kernels are billed as Transformers' own code: an upper bound";
     return range;
   }
   if (!plan.compile) return std::nullopt;
   if (fused && plan.implementation == Implementation::hf) range.other = with_code(plan, Implementation::liger);
-  range.assumption = range.other ? "compile: what Inductor fuses is billed as the eager code, an upper bound; the low end is Liger's "
-                                   "fused kernels (measured once, Llama 1B with 4 layers: 0.64 of the eager peak over the states)"
-                                 : "compile: what Inductor fuses is billed as the eager code, an upper bound";
+  range.assumption =
+      range.other ? "compile: what Inductor fuses is billed as the eager code, an upper bound; the low end is Liger's "
+                    "fused kernels (measured once, Llama 1B with 4 layers: 0.64 of the eager peak over the states)"
+                  : "compile: what Inductor fuses is billed as the eager code, an upper bound";
   return range;
 }
 
 void widen(Report& report, std::int64_t requested) {
   const std::int64_t likely = *report.totals.requested.likely;
-  const std::int64_t down = std::max<std::int64_t>(0, likely - requested), up = std::max<std::int64_t>(0, requested - likely);
-  for (Range* range : {&report.totals.requested, &report.totals.allocated, &report.totals.reserved, &report.totals.device})
+  const std::int64_t down = std::max<std::int64_t>(0, likely - requested),
+                     up = std::max<std::int64_t>(0, requested - likely);
+  for (Range* range :
+       {&report.totals.requested, &report.totals.allocated, &report.totals.reserved, &report.totals.device})
     shift(*range, down, up);
   for (RankBill& rank : report.ranks)
     for (Range* range : {&rank.requested, &rank.allocated, &rank.reserved, &rank.device}) shift(*range, down, up);

@@ -16,47 +16,53 @@ TrainingPlan in_evaluation_mode(const TrainingPlan& plan) {
   return result;
 }
 
-Dims of_batch(const Dims& dims, const TrainingPlan& plan) {
-  Dims result = dims;
-  result.samples = Size(*plan.evaluation.batch) * Size(has_pairs(plan.stage) ? 2 : 1);
-  result.b = result.samples;
-  result.N = result.samples * dims.s;
-  return result;
-}
-
 }  // namespace
 
 Evaluation::Evaluation(const Forward& like, const TrainingPlan& plan)
     : r_(like.r),
       plan_(in_evaluation_mode(plan)),
-      dims_(of_batch(like.dims, plan)),
+      dims_(like.dims),
       forward_{like.r, like.model, plan_, dims_, like.items, like.stream},
       item_(like.r.writer().item("evaluation.logits")) {
   forward_.quiet = true;
 }
 
-std::int64_t Evaluation::batches_on_card() const {
+std::int64_t Evaluation::batches() const {
   const EvaluationPlan& evaluation = plan_.evaluation;
-  if (!evaluation.samples) return kUnsaidBatches;
-  const std::int64_t all = (*evaluation.samples - 1) / *evaluation.batch + 1;
-  return std::min(all, evaluation.accumulation_steps.value_or(all));
+  return evaluation.samples ? (*evaluation.samples - 1) / *evaluation.batch + 1 : kUnsaidBatches;
+}
+
+// The last batch has what is left.
+std::int64_t Evaluation::samples_of(std::int64_t number) const {
+  const EvaluationPlan& evaluation = plan_.evaluation;
+  if (!evaluation.samples || number + 1 < batches()) return *evaluation.batch;
+  return *evaluation.samples - number * *evaluation.batch;
 }
 
 void Evaluation::run(StageRun& stage, const Architecture& architecture, JobModules& job,
                      std::optional<DType> autocast) {
-  const std::int64_t last = batches_on_card() - 1;
+  const std::int64_t last = std::min(batches(), plan_.evaluation.accumulation_steps.value_or(batches())) - 1;
   r_.writer().moment("evaluation");
   for (std::int64_t number = 0; number <= last; ++number) {
-    if (number == 2 && kept_.defined()) {
-      number = last;
-      kept_ = r_.empty({dims_.N * Size(number), dims_.V}, kept_.dtype(), "kept logits", item_);
+    if (number == 2 && last > 3) {
+      number = last - 1;
+      if (kept_.defined()) kept_ = r_.empty({rows_before(number), dims_.V}, kept_.dtype(), "kept logits", item_);
     }
+    set_samples(samples_of(number));
     batch(stage, architecture, job, autocast);
     join(number);
-    if (number == 1 && !kept_.defined()) break;  // the others are alike
   }
   logits_.drop();
   kept_.drop();
+}
+
+void Evaluation::set_samples(std::int64_t samples) {
+  dims_.samples = dims_.b = Size(samples) * Size(has_pairs(plan_.stage) ? 2 : 1);
+  dims_.N = dims_.samples * dims_.s;
+}
+
+Size Evaluation::rows_before(std::int64_t number) const {
+  return Size(number * *plan_.evaluation.batch * (has_pairs(plan_.stage) ? 2 : 1)) * dims_.s;
 }
 
 // The batch, and the next one that the loader has fetched.
@@ -88,7 +94,7 @@ void Evaluation::join(std::int64_t number) {
   if (number == 0)
     kept_ = logits_;
   else
-    kept_ = r_.empty({dims_.N * Size(number + 1), dims_.V}, logits_.dtype(), "kept logits", item_);
+    kept_ = r_.empty({rows_before(number) + dims_.N, dims_.V}, logits_.dtype(), "kept logits", item_);
 }
 
 }  // namespace membill

@@ -85,7 +85,7 @@ void PpoRun::rollout(Forward& f, const Architecture& architecture, JobModules& j
 }
 
 Tensor PpoRun::loss(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids) {
-  return ppo_loss(f, architecture, job.model, value(), ids, f.dims.b * sizes_.completion, states_);
+  return ppo_loss(f, architecture, job.model, value(), ids, f.dims.b * sizes_.completion, outputs_);
 }
 
 }  // namespace membill

@@ -16,7 +16,7 @@ class PpoRun {
   void rollout(Forward& f, const Architecture& architecture, JobModules& job, const ReferenceModel& reference);
   [[nodiscard]] Tensor loss(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids);
   // The micro-batch's outputs go: with the update's end, or where several micro-batches make one, with each.
-  void release() { states_.release(r_); }
+  void release() { outputs_.release(r_); }
 
  private:
   void generate(Forward& f, const Architecture& architecture, JobModules& job);
@@ -31,9 +31,9 @@ class PpoRun {
   TrainingPlan value_plan_, reward_plan_;
   Dims scored_dims_;
   JobModules value_, reward_;
-  Tensor logits_;        // that the completions were drawn from: alive until the next update's take their place
+  Tensor logits_;  // that the completions were drawn from: alive until the next update's take their place
   std::vector<Tensor> buffered_;
-  HiddenStates states_;  // of the micro-batch's outputs
+  PpoOutputs outputs_;
 };
 
 }  // namespace membill

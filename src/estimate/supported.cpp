@@ -190,6 +190,13 @@ constexpr std::array kLimits{
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
+    Limit{"compile",
+          [](const Plan& p) {
+            const bool bounded = is_one_of(p.implementation, {Implementation::hf, Implementation::liger});
+            return unless(!p.compile || bounded,
+                          "true with implementation " + std::string(word_of(kImplementationWords, p.implementation)));
+          },
+          "true with implementation hf or liger, false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to, "padding"); }, "null"},
     Limit{"evaluation.batch", unbilled_evaluation,

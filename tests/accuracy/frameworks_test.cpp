@@ -56,6 +56,8 @@ TEST_CASE("TRL's trainers") { compare("TRL's trainers", "trl", 3); }
 
 TEST_CASE("the evaluation of Hugging Face's Trainer") { compare("the Trainer's evaluation", "evaluation", 2, 9); }
 
+TEST_CASE("an earlier Transformers") { compare("transformers 4.45", "earlier", 2, 3); }
+
 TEST_CASE("what torch.compile really takes lies in the range that is printed") {
   for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-compile.jsonl"))) {
     INFO(row.id);

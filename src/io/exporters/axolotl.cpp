@@ -12,6 +12,10 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const std::string stage = PlanText(plan).word("stage");
   if (plan.stage == Stage::inference) return problems.add({"", "stage", "inference trains nothing", ""});
   if (plan.stage == Stage::reward) writer.set("reward_model", Value::of(true));
+  if (plan.stage == Stage::grpo) {
+    writer.set("rl", Value::of(stage));
+    return write_rollout(plan, "trl.", writer);
+  }
   const bool preference = stage == "dpo" || stage == "orpo" || stage == "simpo" || stage == "kto";
   if (!preference) return;
   const bool ipo = loss != plan.stage_args.end() && loss->second == "ipo";
