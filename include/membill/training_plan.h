@@ -12,7 +12,7 @@
 
 namespace membill {
 
-enum class Stage : std::uint8_t { pretrain, sft, reward, dpo, orpo, simpo, kto, inference };
+enum class Stage : std::uint8_t { pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
 enum class Method : std::uint8_t { full, freeze, lora, dora, adalora, vera, ia3, prompt, prefix, ptuning };
 // Storage of the base weights.
 enum class WeightFormat : std::uint8_t { fp32, bf16, fp16, fp8, int8, nf4, fp4, gptq_int4, awq_int4, hqq_int4, mxfp4 };
@@ -78,6 +78,23 @@ struct AllocatorPlan {
   std::optional<std::string> roundup_power2_divisions;  // as PYTORCH_ALLOC_CONF spells it
 };
 
+// The evaluation between training steps, as Hugging Face's Trainer runs it.
+struct EvaluationPlan {
+  std::optional<std::int64_t> batch;    // sequences of an evaluation batch, >= 1; none: the job does not evaluate
+  std::optional<std::int64_t> samples;  // sequences of one rank's share of the evaluation set; none: two batches
+  bool keep_logits = false;             // metrics are computed from the logits of all samples
+  std::optional<std::int64_t> accumulation_steps;  // batches after which kept logits go to the host; none: at the end
+  bool gradients = false;                          // a hand-written loop without torch.no_grad()
+};
+
+// Stage inference: what serves the model.
+struct InferencePlan {
+  std::string engine = "transformers";  // transformers vllm sglang lmdeploy
+  std::string kv_cache = "auto";  // storage of keys and values: auto (as the model computes), fp16, bf16, fp8, int8
+  std::optional<double> memory_fraction;  // of the card, for the engine; 0 < x <= 1; none: the engine's default
+  std::int64_t block = 16;                // tokens of a page of the cache, >= 1
+};
+
 struct TrainingPlan {
   Stage stage = Stage::sft;
   Method method = Method::full;
@@ -112,14 +129,16 @@ struct TrainingPlan {
   ParallelPlan parallel;
   AllocatorPlan allocator;
   std::optional<double> dropout;  // overrides the config's dropouts
-  std::optional<std::int64_t> evaluation_batch;
+  EvaluationPlan evaluation;
+  InferencePlan inference;
   std::optional<std::int64_t> vocab_pad_to;
   double imbalance = 1.0;  // tokens of the fullest expert over the mean
   bool packing = false;
   bool padding_free = false;
   std::map<std::string, std::string> software;  // torch, transformers, peft, trl, deepspeed, megatron-core -> version
-  // Preference stages.
-  std::optional<std::int64_t> completion;   // tokens of `seq` that count; none: all
+  // Preference stages, and those that train on what they generate (grpo, ppo): there a row is prompt and completion, together `seq`.
+  std::optional<std::int64_t>
+      completion;  // tokens of `seq` that count; none: all (grpo, ppo: what the prompt leaves, or half)
   std::optional<std::int64_t> prompt;       // tokens of the prompt
   std::optional<std::int64_t> generations;  // completions of one prompt
   std::optional<std::string> reference;     // model none precompute; none said: what the stage does

@@ -41,6 +41,9 @@ class Search {
       job_.plan.engine = Engine::deepspeed;
     unit_ = unit();
     most_ = target.most;
+    least_ = target.least;
+    if (target.target == SolveTarget::seq && (plan.completion || plan.prompt))  // each part has a token
+      least_ = std::max(least_, plan.completion.value_or(1) + plan.prompt.value_or(1));
     if (target.target == SolveTarget::batch) most_ = std::max<std::int64_t>(1, kMostTokens / plan.seq);
     if (target.target == SolveTarget::seq) most_ = std::max<std::int64_t>(1, kMostTokens / plan.batch);
   }
@@ -112,7 +115,7 @@ class Search {
   Solution largest() {
     Solution solution;
     solution.target = target_;
-    std::int64_t factor = std::max<std::int64_t>(1, ceil_div(target_.least, unit_));
+    std::int64_t factor = std::max<std::int64_t>(1, ceil_div(least_, unit_));
     SolveTrial trial = attempt(factor * unit_);
     while (trial.fits) {
       solution.answer = std::move(trial);
@@ -136,7 +139,7 @@ class Search {
   Solution least() {
     Solution solution;
     solution.target = target_;
-    for (std::int64_t value = ceil_div(std::max<std::int64_t>(target_.least, 0), unit_) * unit_; value <= most_;
+    for (std::int64_t value = ceil_div(std::max<std::int64_t>(least_, 0), unit_) * unit_; value <= most_;
          value += unit_) {
       SolveTrial trial = attempt(value);
       if (trial.fits) {
@@ -151,7 +154,7 @@ class Search {
   Job job_;
   SolveTargetRow target_;
   SolveOptions options_;
-  std::int64_t unit_ = 1, most_ = 1;
+  std::int64_t unit_ = 1, most_ = 1, least_ = 1;
   bool any_report_ = false;
   std::optional<std::vector<Problem>> first_problem_;
 };

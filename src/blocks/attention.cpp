@@ -1,5 +1,7 @@
 #include "blocks/attention.h"
 
+#include "blocks/generations.h"
+
 namespace membill {
 namespace {
 
@@ -60,6 +62,15 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 
+// sdpa_attention_forward: with a mask, and in earlier releases always, each query head gets its own keys and values. The kernel that
+// is asked for by name is the flash-attention package's, which takes them as they are.
+void repeat_for_sdpa(Forward& f, const AttentionCall& call, Tensor& k, Tensor& v) {
+  const bool always = generations(f.plan).repeats_kv_heads && f.plan.attention != AttentionKernel::flash;
+  if (call.bare || (!call.mask.defined() && !always)) return;
+  k = repeat_heads(f, call, k, call.dims.d);
+  v = repeat_heads(f, call, v, call.dims.v);
+}
+
 struct Saved {
   Tensor q, k, v, output, statistic, seeds;
 };
@@ -82,7 +93,7 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   kept.output = r.detach(r.saved(output));
   kept.statistic = r.saved(statistic);
   kept.seeds = r.saved(seeds);
-  const bool grouped = call.shape.heads != call.shape.kv_heads;
+  const bool grouped = !r.symbols().equal(k.rows(), rows);
   const Size heads_rows = f.dims.b * call.dims.a * padded_s;
   r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
            [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
@@ -104,6 +115,7 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
 // Flash wants a head dimension that 8 divides: q, k, v are padded, the output is cut back (and copied by contiguous()).
 Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
+  repeat_for_sdpa(f, call, k, v);
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
   const Shape result{f.dims.N, call.dims.a * call.dims.v};
   if (call.shape.head_dim % 8 == 0) {
@@ -191,10 +203,7 @@ Tensor padded_bias(Forward& f, Tensor bias) {
 // Its output lies as (b, s, heads, d) whatever the queries do.
 Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
-  if (call.mask.defined() && !call.bare) {
-    k = repeat_heads(f, call, k, call.dims.d);
-    v = repeat_heads(f, call, v, call.dims.v);
-  }
+  repeat_for_sdpa(f, call, k, v);
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
   if (call.bias.defined()) {
     const Tensor bias = padded_bias(f, r.autocast_input(call.bias));

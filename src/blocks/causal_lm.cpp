@@ -84,7 +84,7 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
                          Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
   Tensor hidden = decoder_forward(f, architecture, modules, ids);
-  f.r.writer().moment("loss");
+  f.moment("loss");
   f.r.set_items(f.items.loss_logits);
   Tensor logits;  // of the outputs that AdaLoRA looks at
   const bool regularised = f.plan.method == Method::adalora && f.adapters;

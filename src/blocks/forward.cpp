@@ -89,15 +89,23 @@ void HiddenStates::convert(Recorder& r, const Tensor& last) {
     copies.push_back({entry.unit, r.empty(entry.state.shape(), DType::fp32, "hidden states in fp32")});
   }
   writer.visit(TraceWriter::kNoUnit, true);
-  { const Tensor copy = r.empty(last.shape(), DType::fp32, "final hidden states in fp32"); }
-  for (std::vector<State>* list : {&states_, &copies}) {
-    for (State& entry : *list) {
-      writer.visit(entry.unit, true);
-      entry.state.drop();
-    }
-    writer.visit(TraceWriter::kNoUnit, true);
+  last_ = r.empty(last.shape(), DType::fp32, "final hidden states in fp32");
+  release_states(r);
+  states_ = std::move(copies);
+}
+
+void HiddenStates::release_states(Recorder& r) {
+  for (State& entry : states_) {
+    r.writer().visit(entry.unit, true);
+    entry.state.drop();
   }
+  r.writer().visit(TraceWriter::kNoUnit, true);
   states_.clear();
+}
+
+void HiddenStates::release(Recorder& r) {
+  release_states(r);
+  last_.drop();
 }
 
 Module& Modules::add(std::string name) {

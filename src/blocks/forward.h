@@ -142,15 +142,20 @@ class ForwardHooks {
 class HiddenStates {
  public:
   void keep(Recorder& r, const Tensor& hidden) { states_.push_back({r.writer().unit(), hidden}); }
-  // Accelerate's fp32 copies of all, and of `last`; then everything is let go.
+  // Accelerate's fp32 copies of all, and of `last`, take their place.
   void convert(Recorder& r, const Tensor& last);
+  // Lets go of everything.
+  void release(Recorder& r);
 
  private:
   struct State {
     int unit;
     Tensor state;
   };
+  void release_states(Recorder& r);
+
   std::vector<State> states_;
+  Tensor last_;
 };
 
 struct Forward {
@@ -170,6 +175,7 @@ struct Forward {
   std::int64_t multiprocessors = 108;             // of the card: kernels that make partial results make one each
   std::vector<Tensor>* loop_variables = nullptr;  // what the loop holds of the model's outputs until the next forward
   Tensor position_ids{}, batch_mask{};            // where the batch brings them
+  bool quiet = false;                             // the moment is the caller's: the forward begins none of its own
   Tensor position_bias{}, cross_bias{};           // t5: what a stack's first layer makes for all of its layers
   Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
   PromptEncoder* prompt = nullptr;                // of the virtual tokens before the text
@@ -180,6 +186,9 @@ struct Forward {
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their
   // boundaries (flash attention's variable lengths).
   [[nodiscard]] bool joins_documents() const;
+  void moment(std::string_view name) const {
+    if (!quiet) r.writer().moment(name);
+  }
   // Whether the batch has one row: heads of a transposed view then lie as a matrix product wants them.
   [[nodiscard]] bool one_row() const { return r.symbols().equal(dims.b, Size(1)); }
 };

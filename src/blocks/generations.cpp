@@ -47,7 +47,7 @@ std::string assumed_releases(const TrainingPlan& plan) {
     text += (text.empty() ? "" : ", ") + std::string("megatron-core 0.16");
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
   if (!supervised && plan.stage != Stage::inference && plan.software.count("trl") == 0)
-    text += (text.empty() ? "" : ", ") + std::string("trl 1.16");
+    text += (text.empty() ? "" : ", ") + std::string(plan.stage == Stage::ppo ? "trl 0.24" : "trl 1.16");
   return text;
 }
 
@@ -59,6 +59,7 @@ Generations generations(const TrainingPlan& plan) {
   else if (plan.software.count("trl") != 0 || !supervised)
     result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
+  result.repeats_kv_heads = plan_is_before(plan, "transformers", 4, 54);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);

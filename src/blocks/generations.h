@@ -18,6 +18,8 @@ struct Generations {
   // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
   // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
   bool logits_upcast_in_model = false;
+  // transformers before 4.54: SDPA gets keys and values repeated to all query heads (integrations/sdpa_attention.py use_gqa_in_sdpa).
+  bool repeats_kv_heads = false;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).

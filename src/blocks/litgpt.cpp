@@ -1,5 +1,7 @@
 #include "blocks/litgpt.h"
 
+#include <algorithm>
+
 #include "blocks/attention.h"
 #include "blocks/fp32_norm.h"
 #include "blocks/layers.h"
@@ -35,7 +37,10 @@ Tensor with_its_product(Forward& f, const Tensor& v, const Tensor& q, const Tens
   return out;
 }
 
-std::int64_t chunk_count(const Forward& f, const Size& rows) { return ceil_div(f.r.symbols().evaluate(rows), kChunk); }
+// At least one: a single token leaves nothing to shift.
+std::int64_t chunk_count(const Forward& f, const Size& rows) {
+  return std::max<std::int64_t>(1, ceil_div(f.r.symbols().evaluate(rows), kChunk));
+}
 
 Tensor cross_entropy(Forward& f, const std::vector<Tensor>& chunks, const Tensor& labels) {
   Recorder& r = f.r;

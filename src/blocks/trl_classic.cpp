@@ -33,7 +33,7 @@ Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
   return result;
 }
 
-void classic_supervised_metrics(Forward& f, const Tensor& logits) {
+void classic_entropies(Forward& f, const Tensor& logits) {
   Recorder& r = f.r;
   const bool grad = r.grad_enabled();
   r.set_grad_enabled(false);
@@ -43,10 +43,12 @@ void classic_supervised_metrics(Forward& f, const Tensor& logits) {
     const Tensor probabilities = r.empty(chunk, logits.dtype(), "probabilities of a chunk");
     const Tensor products = r.empty(chunk, logits.dtype(), "products of a chunk");
   }
-  {
-    const Tensor shifted = r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
-  }
   r.set_grad_enabled(grad);
+}
+
+void classic_supervised_metrics(Forward& f, const Tensor& logits) {
+  classic_entropies(f, logits);
+  const Tensor shifted = f.r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
 }
 
 }  // namespace membill

@@ -9,7 +9,10 @@ namespace membill {
 // holds the rows' gradients and their stack at once, then a zero-filled tensor of the gather.
 [[nodiscard]] Tensor classic_log_probabilities(Forward& f, const Tensor& logits);
 
-// The metrics of an SFT step, without gradients: entropy in chunks of 128 positions, and a shifted copy for the accuracy.
+// entropy_from_logits without gradients, in chunks of 128 positions.
+void classic_entropies(Forward& f, const Tensor& logits);
+
+// The metrics of an SFT step, without gradients: entropies, and a shifted copy for the accuracy.
 void classic_supervised_metrics(Forward& f, const Tensor& logits);
 
 }  // namespace membill

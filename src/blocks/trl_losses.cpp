@@ -3,22 +3,12 @@
 #include "blocks/generations.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
+#include "blocks/stage_args.h"
 #include "blocks/trl_classic.h"
-#include "blocks/trl_head.h"
+#include "blocks/trl_forward.h"
 
 namespace membill {
 namespace {
-
-// A sum of x: a scalar whose gradient is an expanded view.
-Tensor total(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  Tensor sum = r.empty({Size(1), Size(1)}, DType::fp32, "loss");
-  if (!r.needs_node({&x})) return sum;
-  r.record({&sum}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.placeholder(shape, type)};
-  });
-  return sum;
-}
 
 FusedHeadOutputs outputs_of(Stage stage) {
   FusedHeadOutputs outputs;
@@ -28,14 +18,13 @@ FusedHeadOutputs outputs_of(Stage stage) {
   return outputs;
 }
 
-class TrlRun {
+class TrlRun : public TrlForward {
  public:
-  TrlRun(Forward& f, const Architecture& architecture, const Tensor& ids, const Size& counted)
-      : f_(f), r_(f.r), architecture_(architecture), ids_(ids), counted_(counted) {}
+  using TrlForward::TrlForward;
 
   Tensor supervised(ModelModules& policy) {
     const FusedHeadResult outputs = fused(f_, policy, outputs_of(Stage::sft));
-    return total(f_, r_.neg(outputs.log_probabilities));
+    return total(r_.neg(outputs.log_probabilities));
   }
 
   // The model's own loss, then metrics over the logits that Accelerate hands out.
@@ -55,16 +44,20 @@ class TrlRun {
     const bool pairs = f_.plan.stage == Stage::dpo;
     if (!pairs) kl_forward(f_, policy);
     std::vector<Tensor> copies;
-    Tensor log_probs;
+    Tensor log_probs, likelihood;
     {
-      const Tensor logits = whole_logits(f_, policy, pairs);
+      HiddenStates states;
+      const Tensor logits = preference_logits(f_, policy, states);
       r_.set_items(f_.items.loss_probabilities);
       log_probs = classic_log_probabilities(
           f_, pairs ? logits : part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled"));
+      if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
+      states.release(r_);
     }
     if (reference != nullptr) reference_classic(*reference);
-    return total(f_, log_probs);
+    Tensor sum = total(log_probs);
+    return likelihood.defined() ? r_.add(std::move(sum), std::move(likelihood)) : sum;
   }
 
   Tensor preference(ModelModules& policy, const ReferenceModel* reference) {
@@ -72,20 +65,20 @@ class TrlRun {
     const FusedHeadResult outputs = fused(f_, policy, outputs_of(f_.plan.stage));
     Tensor reference_result;
     if (reference != nullptr) reference_result = run_reference(*reference);
-    return total(f_, part_of(f_, outputs.log_probabilities, outputs.log_probabilities.shape(),
-                             "gradient of the log-probabilities"));
+    return total(
+        part_of(f_, outputs.log_probabilities, outputs.log_probabilities.shape(), "gradient of the log-probabilities"));
   }
 
   // ORPO and CPO (SimPO) make whole logits, in fp32 from the model's outputs on.
   Tensor odds(ModelModules& policy) {
     const Tensor mask = column(f_.dims.N, DType::int64, "mask of both sequences");
     const Tensor labels = column(f_.dims.N, DType::int64, "labels of both sequences");
-    const Tensor logits = whole_logits(f_, policy, false);
+    const Tensor logits = whole_logits(f_, policy);
     r_.set_items(f_.items.loss_probabilities);
     Tensor likelihood;
     if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
     Tensor log_probs = log_probabilities(logits);
-    Tensor sum = total(f_, log_probs);
+    Tensor sum = total(log_probs);
     return likelihood.defined() ? r_.add(std::move(sum), std::move(likelihood)) : sum;
   }
 
@@ -95,50 +88,10 @@ class TrlRun {
     r_.set_items(f_.items.loss_logits);
     const Tensor scores = apply_linear(f_, policy.outer.at(kScoreHead), std::move(hidden));
     const Tensor kept = part_of(f_, scores, {f_.dims.b, Size(1)}, "gradient of the scores, zero-filled");
-    return total(f_, kept);
+    return total(kept);
   }
 
  private:
-  FusedHeadResult fused(Forward& f, ModelModules& modules, const FusedHeadOutputs& outputs) {
-    Tensor hidden = decoder(f, modules);
-    FusedHeadResult result =
-        fused_log_probabilities(f, architecture_.head_matrix(modules.outer), std::move(hidden), counted_, outputs);
-    if (f.hooks != nullptr) f.hooks->after_model();
-    return result;
-  }
-
-  Tensor decoder(Forward& f, ModelModules& modules) {
-    if (f.hooks != nullptr) f.hooks->before_model();
-    Tensor hidden = decoder_forward(f, architecture_, modules, ids_);
-    r_.writer().moment("loss");
-    return hidden;
-  }
-
-  [[nodiscard]] Tensor column(const Size& rows, DType type, const char* label) const {
-    return r_.empty({rows, Size(1)}, type, label);
-  }
-
-  [[nodiscard]] Size positions() const { return f_.dims.N - f_.dims.b; }
-
-  // The model's outputs as Accelerate hands them out: in fp32 when it runs the model under autocast. `states`: the hidden states
-  // before each layer and the last are outputs, too.
-  Tensor whole_logits(Forward& f, ModelModules& modules, bool states) {
-    HiddenStates hidden_states;
-    if (states) f.hidden_states = &hidden_states;
-    Tensor hidden = decoder(f, modules);
-    r_.set_items(f.items.loss_logits);
-    Tensor logits = architecture_.head(f, modules.outer, hidden);
-    if (f.hooks != nullptr) f.hooks->after_model();
-    f.hidden_states = nullptr;
-    r_.set_items(f.items.loss_upcast);
-    if (!r_.autocast()) return logits;
-    Tensor wide = r_.cast(logits, DType::fp32);
-    if (states) hidden_states.convert(r_, hidden);
-    logits.drop();
-    hidden.drop();
-    return wide;
-  }
-
   // DPO averages the logits of each half; KTO copies the rows of desirable and of undesirable samples, and keeps the copies.
   void keep_copies(const Tensor& logits, std::vector<Tensor>& copies) {
     const Size half = r_.symbols().ceil_div(f_.plan.stage == Stage::dpo ? counted_ : f_.dims.N, Size(2));
@@ -153,28 +106,45 @@ class TrlRun {
     const bool grad = r_.grad_enabled();
     r_.set_grad_enabled(false);
     {
-      const Tensor logits = whole_logits(f, modules, false);
-      r_.set_items(f_.items.loss_probabilities);
-      const Tensor result = classic_log_probabilities(f, logits);
+      HiddenStates states;
+      const Tensor logits = scored_logits(f, modules, states);
     }
     r_.set_grad_enabled(grad);
-    r_.writer().moment("forward");
+    f_.moment("forward");
   }
 
   void reference_classic(const ReferenceModel& reference) {
     beside_policy(reference, [&](Forward& f) {
       std::vector<Tensor> copies;
-      const Tensor logits = whole_logits(f, *reference.modules, f.plan.stage == Stage::dpo);
-      r_.set_items(f_.items.loss_probabilities);
-      const Tensor result = classic_log_probabilities(f, logits);
+      HiddenStates states;
+      const Tensor logits = scored_logits(f, *reference.modules, states);
+      if (counts_likelihood()) const Tensor unused = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
+      states.release(r_);
     });
   }
 
+  // Logits of a forward without gradients, from which log-probabilities were made.
+  Tensor scored_logits(Forward& f, ModelModules& modules, HiddenStates& states) const {
+    Tensor logits = preference_logits(f, modules, states);
+    f_.moment("loss");
+    r_.set_items(f.items.loss_probabilities);
+    const Tensor result = classic_log_probabilities(f, logits);
+    return logits;
+  }
+
+  // DPO asks for hidden states, too; with use_logits_to_keep for the completions' logits and one position more.
+  Tensor preference_logits(Forward& f, ModelModules& modules, HiddenStates& states) const {
+    if (f.plan.stage != Stage::dpo) return whole_logits(f, modules);
+    if (stage_flag(f.plan, "use_logits_to_keep")) return last_logits(f, modules, counted_ + f.dims.b, &states);
+    return whole_logits(f, modules, &states);
+  }
+
+  // A cross entropy over the chosen half: ORPO's, CPO's with cpo_alpha, DPO's with rpo_alpha.
   [[nodiscard]] bool counts_likelihood() const {
-    if (f_.plan.stage == Stage::orpo) return true;
-    const auto alpha = f_.plan.stage_args.find("cpo_alpha");
-    return alpha != f_.plan.stage_args.end() && alpha->second != "0" && alpha->second != "0.0";
+    const Stage stage = f_.plan.stage;
+    const char* weight = stage == Stage::dpo ? "rpo_alpha" : "cpo_alpha";
+    return stage == Stage::orpo || (stage != Stage::kto && stage_number(f_.plan, weight).value_or(0) != 0);
   }
 
   // Cross entropy of the chosen half, over a shifted copy.
@@ -208,27 +178,16 @@ class TrlRun {
   Tensor run_reference(const ReferenceModel& reference) {
     Tensor result;
     beside_policy(reference, [&](Forward& f) { result = fused(f, *reference.modules, {}).log_probabilities; });
+    f_.moment("loss");
     return result;
   }
 
-  // Calls `run` without gradients and checkpoints, while the policy's graph waits.
-  template <typename Run>
-  void beside_policy(const ReferenceModel& reference, const Run& run) {
-    r_.writer().moment("reference");
-    TrainingPlan plan = f_.plan;
-    plan.checkpointing.mode = Checkpointing::none;
-    Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
-    f.adapters = reference.adapters;
-    r_.set_grad_enabled(false);
-    run(f);
-    r_.set_grad_enabled(true);
+  // Calls `run` with the reference, while the policy's graph waits.
+  void beside_policy(const ReferenceModel& reference, const std::function<void(Forward& f)>& run) const {
+    f_.moment("reference");
+    without_gradients(reference.adapters, run);
   }
 
-  Forward& f_;
-  Recorder& r_;
-  const Architecture& architecture_;
-  const Tensor& ids_;
-  Size counted_;
   bool classic_ = generations(f_.plan).trl == Generations::Trl::classic;
 };
 

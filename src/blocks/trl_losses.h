@@ -3,19 +3,12 @@
 
 #include <string_view>
 
-#include "blocks/causal_lm.h"
+#include "blocks/trl_forward.h"
 
 namespace membill {
 
 // The module that a sequence classifier has in place of the language model's head.
 inline constexpr std::string_view kScoreHead = "score";
-
-// A model that a stage runs beside the policy, without gradients. The policy itself with its adapters off: `modules` is the
-// policy's and `adapters` false.
-struct ReferenceModel {
-  ModelModules* modules = nullptr;
-  bool adapters = true;
-};
 
 // input_ids -> loss, as the stage's trainer (plan.stage) computes it. `counted` positions of all rows have a label. `reference` is
 // null where the stage has none, or its log-probabilities were computed before.

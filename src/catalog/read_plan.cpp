@@ -82,6 +82,7 @@ class PlanReader {
       if (!wrong.empty()) problem(a.key, wrong, hint);
     }
     follow_precision(plan);
+    follow_lengths(plan);
     check_qlora(plan);
     check_fused(plan);
   }
@@ -107,6 +108,12 @@ class PlanReader {
     if (find("precision") == nullptr || find("weights") != nullptr || weight_format(plan.weights).quantized) return;
     const RegimeRow& row = regime(plan.precision);
     if (row.storage) plan.weights = *row.storage;
+  }
+
+  // A prompt and its completion are a sequence, unless the same source says how long it is.
+  void follow_lengths(TrainingPlan& plan) {
+    if (find("prompt") == nullptr || find("completion") == nullptr || find("seq") != nullptr) return;
+    if (plan.prompt && plan.completion) plan.seq = checked_add(*plan.prompt, *plan.completion);
   }
 
   void check_qlora(const TrainingPlan& plan) {

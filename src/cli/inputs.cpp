@@ -113,7 +113,7 @@ void pass_over_evaluation(const Arguments& arguments, const io::JobFile& job, In
   for (const Problem& problem : not_billed_yet(inputs.plan)) {
     if (problem.key != "evaluation.batch") continue;
     inputs.model.warnings.push_back(job.file + ": the evaluation is not billed, the steps between are");
-    inputs.plan.evaluation_batch.reset();
+    inputs.plan.evaluation.batch.reset();
     return;
   }
 }

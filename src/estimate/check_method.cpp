@@ -1,9 +1,12 @@
 #include <algorithm>
 
 #include "blocks/architecture.h"
+#include "blocks/stage_args.h"
 #include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
+#include "estimate/inference.h"
+#include "estimate/rollout.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -51,6 +54,26 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                 name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});
 }
 
+// A row of what a stage generates is a prompt and its completion.
+void check_rows(const TrainingPlan& plan, Problems& problems) {
+  if (!generates(plan.stage) && plan.stage != Stage::inference) return;
+  if (plan.packing || plan.padding_free)
+    problems.add({"", plan.packing ? "packing" : "padding_free",
+                  name_of(kStageWords, plan.stage) + " joins no samples to a row", "false"});
+  const std::string seq = std::to_string(plan.seq);
+  if (plan.completion && plan.prompt) {
+    const std::int64_t tokens = checked_add(*plan.prompt, *plan.completion);
+    if (tokens != plan.seq)
+      problems.add({"", "seq", "is " + seq + ", prompt and completion are " + std::to_string(tokens) + " tokens",
+                    "seq " + std::to_string(tokens)});
+  } else if (plan.completion.value_or(0) >= plan.seq || plan.prompt.value_or(0) >= plan.seq || plan.seq < 2) {
+    problems.add(
+        {"", "seq",
+         "is " + seq + ", which leaves no token for the " + std::string(plan.completion ? "prompt" : "completion"),
+         ""});
+  }
+}
+
 void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   const WeightFormatRow& format = weight_format(plan.weights);
   const RegimeRow& row = regime(plan.precision);
@@ -61,6 +84,9 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   "method lora, or weights bf16"});
   }
   check_stage(model, plan, problems);
+  check_rows(plan, problems);
+  check_stage_args(plan, problems);
+  check_inference(plan, problems);
   if (!format.quantized && row.storage && *row.storage != plan.weights) {
     const std::string storage(weight_format(*row.storage).name);
     problems.add({"", "weights",

@@ -31,7 +31,10 @@ void check_counts(const TrainingPlan& plan, Problems& problems) {
   at_least(0, plan.freeze.trainable_layers, "freeze.trainable_layers", problems);
   at_least(1, plan.checkpointing.every, "checkpointing.every", problems);
   at_least_one_if_given(plan.checkpointing.layers, "checkpointing.layers", problems);
-  at_least_one_if_given(plan.evaluation_batch, "evaluation.batch", problems);
+  at_least_one_if_given(plan.evaluation.batch, "evaluation.batch", problems);
+  at_least_one_if_given(plan.evaluation.samples, "evaluation.samples", problems);
+  at_least_one_if_given(plan.evaluation.accumulation_steps, "evaluation.accumulation_steps", problems);
+  at_least(1, plan.inference.block, "inference.block", problems);
   at_least_one_if_given(plan.vocab_pad_to, "vocab_pad_to", problems);
   at_least_one_if_given(plan.sharding.shard_group, "sharding.shard_group", problems);
   at_least_one_if_given(plan.completion, "completion", problems);

@@ -5,7 +5,9 @@
 
 #include "blocks/generations.h"
 #include "estimate/bill.h"
+#include "estimate/code_range.h"
 #include "estimate/distinct_ranks.h"
+#include "estimate/inference.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"
@@ -36,6 +38,9 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   report.assumptions = job.assumptions;
   if (runs_preference_stage(plan) && !plan.completion)
     report.assumptions.push_back("completion: every token of a sequence counts; completion says how many do");
+  if (generates(plan.stage) && !plan.completion && !plan.prompt)
+    report.assumptions.push_back("completion: half of a sequence is generated; completion or prompt says how much is");
+  if (std::string note = colocation_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
   if (const std::string releases = assumed_releases(plan); !releases.empty())
     report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());
@@ -51,6 +56,16 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
 
 namespace {
 
+// Where another program bounds the code that runs, its total is the other end of the range.
+void add_code_range(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
+  const std::optional<CodeRange> range = code_range(model, plan);
+  if (!range) return;
+  report.assumptions.push_back(range->assumption);
+  if (!range->other) return;
+  const Simulation other = simulate(with_sections(model), *range->other, hardware);
+  widen(report, fold_peak(other.trace, other.trace.evaluate(other.symbols)).highest);
+}
+
 Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const EstimateOptions& options) {
   const Simulation job = simulate(with_sections(model), plan, hardware);
@@ -64,6 +79,9 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.peak_moment = bill.peak_moment;
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
+  add_code_range(report, model, plan, hardware);
+  if (plan.stage == Stage::inference)
+    for (std::string& note : inference_notes(report, plan, hardware)) report.assumptions.push_back(std::move(note));
   return report;
 }
 

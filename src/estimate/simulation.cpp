@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "blocks/generate.h"
 #include "blocks/generations.h"
+#include "blocks/serve.h"
 #include "estimate/engines/engine.h"
+#include "estimate/evaluation.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
 #include "estimate/pipeline_run.h"
@@ -60,8 +63,20 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
-    stage_.emplace(r_, model_, plan_, dims_, expand_);
+    stage_.emplace(r_, model_, plan_, dims_, expand_, job);
     if (plan_.loop == Loop::plain) writer_.empty_cache();
+    if (plan_.stage == Stage::inference)
+      serve(job, result);
+    else
+      train(job, result);
+    symbols_.stop_deciding();
+    result.symbols = std::move(symbols_);
+    result.activations_known = program_ != nullptr;
+    return result;
+  }
+
+ private:
+  void train(JobModules& job, Simulation& result) {
     engine_ = make_engine(r_, model_, plan_, hardware_);
     if (engine_ != nullptr) {
       engine_->wrap(job);
@@ -78,17 +93,25 @@ class JobRun {
       for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
-    result.trace = writer_.finish();
-    symbols_.stop_deciding();
-    result.symbols = std::move(symbols_);
     result.trainable_parameters = job.trainable_elements;
-    result.activations_known = program_ != nullptr;
-    return result;
+    result.trace = writer_.finish();  // while everything of the step is alive
   }
 
- private:
+  void serve(JobModules& job, Simulation& result) {
+    writer_.begin_billed_step();
+    writer_.moment("generate");
+    Forward forward = new_forward();
+    if (has_paged_cache(plan_.inference)) {
+      serve_from_pages(forward, program_, job.model, dims_.b, dims_.s);
+    } else if (program_ != nullptr) {
+      const RolloutSizes sizes = rollout_sizes(symbols_, plan_, dims_);
+      generate_completions(forward, *program_, job.model, {dims_.b, sizes.prompt, sizes.completion}, std::nullopt);
+    }
+    result.trace = writer_.finish();
+  }
+
   void step(JobModules& job, OptimizerRun& optimizer) {
-    if (plan_.loop == Loop::trainer && plan_.engine != Engine::megatron) fetch_batches();
+    if (plan_.loop == Loop::trainer && plan_.engine != Engine::megatron && stage_->fetches_batches()) fetch_batches();
     if (runs_pipeline(plan_))
       pipeline(job);
     else
@@ -101,6 +124,8 @@ class JobRun {
     if (engine_ != nullptr) engine_->after_step();
     writer_.moment("zero");
     if (!generations_.gradients_stay) optimizer.drop_gradients();
+    stage_->release_outputs();
+    evaluate(job);
   }
 
   void take_step(OptimizerRun& optimizer) {
@@ -115,9 +140,15 @@ class JobRun {
 
   // The first and, where an engine acts at the end of the step, the last differ from those between.
   void micro_batches(JobModules& job) {
-    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1, between = plan_.accumulate - apart;
+    const std::int64_t apart = engine_ != nullptr && plan_.accumulate > 1 ? 2 : 1;
+    std::int64_t between = plan_.accumulate - apart;
     const bool last = apart == 1;
+    micro_batch_number_ = 0;
     micro_batch(job, plan_.accumulate == 1);
+    if (between > 0 && stage_->prepares(micro_batch_number_)) {
+      micro_batch(job, last);
+      --between;
+    }
     if (engine_ != nullptr && engine_->carries_over()) {
       for (std::int64_t i = 0; i < std::min(between, kDifferentMicroBatches); ++i) micro_batch(job, last);
     } else if (between > 0) {
@@ -155,19 +186,6 @@ class JobRun {
 
   [[nodiscard]] DType unquantized() const { return unquantized_dtype(plan_, TensorRole::embedding); }
 
-  [[nodiscard]] Forward new_forward() {
-    Forward forward{r_,
-                    model_,
-                    plan_,
-                    dims_,
-                    items_,
-                    gathered_dtype(plan_).value_or(unquantized()),
-                    attention_dropout(),
-                    plan_.dropout.value_or(model_.hidden_dropout)};
-    forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
-    return forward;
-  }
-
   // Every layer of every micro-batch that is in flight is written out.
   void pipeline(JobModules& job) {
     Forward forward = new_forward();
@@ -193,11 +211,13 @@ class JobRun {
       forward.input_leaf = &input_leaf;
     if (plan_.keep_outputs && plan_.accumulate == 1) forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
-    writer_.moment("forward");
-    const Tensor ids =
-        !step_batch_.empty() ? r_.view(step_batch_.front(), {dims_.text, Size(1)}) : new_ids(dims_.text, "token ids");
-    if (program_ == nullptr) return gradients_only(job);
     const std::optional<DType> autocast = autocast_type(plan_);
+    const std::int64_t number = micro_batch_number_++;
+    if (program_ != nullptr && stage_->prepares(number)) stage_->prepare(forward, *program_, job, autocast);
+    writer_.moment("forward");
+    const bool fetched = !step_batch_.empty();
+    const Tensor ids = fetched ? r_.view(step_batch_.front(), {dims_.text, Size(1)}) : new_ids(dims_.text, "token ids");
+    if (program_ == nullptr) return gradients_only(job);
     keep_workspace(Thread::main);
     hand_over_batch(forward);
     Tensor outputs, loss;
@@ -215,6 +235,25 @@ class JobRun {
     r_.backward(loss);
     r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
+    if (plan_.accumulate > 1) stage_->release_outputs();
+  }
+
+  [[nodiscard]] Forward new_forward() {
+    Forward forward{r_,
+                    model_,
+                    plan_,
+                    dims_,
+                    items_,
+                    gathered_dtype(plan_).value_or(unquantized()),
+                    attention_dropout(),
+                    plan_.dropout.value_or(model_.hidden_dropout)};
+    forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
+    return forward;
+  }
+
+  void evaluate(JobModules& job) {
+    if (!plan_.evaluation.batch || program_ == nullptr) return;
+    Evaluation(new_forward(), plan_).run(*stage_, *program_, job, autocast_type(plan_));
   }
 
   enum class Thread : std::size_t { main, autograd };
@@ -260,7 +299,8 @@ class JobRun {
   Items items_;
   bool expand_;
   std::optional<StageRun> stage_;
-  std::vector<Tensor> step_batch_;
+  std::vector<Tensor> step_batch_;       // empty where each micro-batch makes its own
+  std::int64_t micro_batch_number_ = 0;  // within its step
   Tensor step_mask_;
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;

@@ -1,6 +1,9 @@
 #include "estimate/stage_run.h"
 
 #include "blocks/generations.h"
+#include "blocks/trl_grpo.h"
+#include "estimate/code_range.h"
+#include "estimate/inference.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -8,8 +11,10 @@ namespace {
 
 bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
 
-// DPO and KTO compare with a reference unless its log-probabilities were computed before.
+// DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
 bool has_reference(const TrainingPlan& plan) {
+  if (plan.stage == Stage::ppo) return true;
+  if (plan.stage == Stage::grpo) return plan.beta.value_or(0) != 0;
   if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
   return plan.reference.value_or("model") != "precompute";
 }
@@ -19,7 +24,10 @@ bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head;
 }  // namespace
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
-  if (plan.stage != Stage::reward || !model.dimensions_known) return model;
+  return plan.stage == Stage::reward && model.dimensions_known ? scored_model(model) : model;
+}
+
+ModelSpec scored_model(const ModelSpec& model) {
   ModelSpec scored = model;
   for (Section& section : scored.sections)
     for (LayerKind& kind : section.kinds) std::erase_if(kind.tensors, is_head);
@@ -62,9 +70,11 @@ CheckpointPlan as_megatron_recomputes(CheckpointPlan plan) {
 }  // namespace
 
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
-  TrainingPlan staged = as_engine_runs(plan);
+  const TrainingPlan programmed = as_programmed(model, plan);
+  TrainingPlan staged = plan.stage == Stage::inference ? served_plan(programmed) : as_engine_runs(programmed);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.engine == Engine::megatron) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
+  if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
   if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }
@@ -74,11 +84,24 @@ bool runs_preference_stage(const TrainingPlan& plan) {
          plan.stage == Stage::simpo;
 }
 
-StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand)
-    : plan_(plan), dims_(dims), reference_(has_reference(plan)) {
+StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
+                   JobModules& job)
+    : plan_(plan), reference_(has_reference(plan)) {
+  if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims);
+  if (plan.stage == Stage::ppo) ppo_ = std::make_unique<PpoRun>(recorder, model, plan, dims, expand, job);
   if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
   // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
   reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
+}
+
+ReferenceModel StageRun::reference(JobModules& job) {
+  return {reference_model_ ? &reference_model_->model : &job.model, !has_adapters(plan_)};
+}
+
+void StageRun::prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast) {
+  const ReferenceModel compared = reference(job);
+  if (ppo_) return ppo_->rollout(f, architecture, job, compared);
+  rollout_->run(f, architecture, job, reference_ ? &compared : nullptr, autocast);
 }
 
 std::vector<DType> StageRun::further_batch_tensors() const {
@@ -89,18 +112,19 @@ std::vector<DType> StageRun::further_batch_tensors() const {
   return types;
 }
 
-Size StageRun::counted() const {
-  if (plan_.completion) return dims_.samples * Size(*plan_.completion);
-  return dims_.N - dims_.samples;
+Size StageRun::counted(const Dims& dims) const {
+  if (rollout_) return dims.b * rollout_->sizes().completion;
+  if (plan_.completion) return dims.samples * Size(*plan_.completion);
+  return dims.N - dims.samples;
 }
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
   if (!runs_trl(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
-  ReferenceModel reference;
-  reference.modules = reference_model_ ? &reference_model_->model : &job.model;
-  reference.adapters = !has_adapters(plan_);
-  return trl_forward(f, architecture, job.model, reference_ ? &reference : nullptr, ids, counted());
+  if (ppo_) return ppo_->loss(f, architecture, job, ids);
+  if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
+  const ReferenceModel compared = reference(job);
+  return trl_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));
 }
 
 }  // namespace membill

@@ -6,11 +6,15 @@
 
 #include "blocks/trl_losses.h"
 #include "estimate/parameters.h"
+#include "estimate/ppo_run.h"
+#include "estimate/rollout.h"
 
 namespace membill {
 
 // The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
+// The model with that score for a head.
+[[nodiscard]] ModelSpec scored_model(const ModelSpec& model);
 // The regime that the engine makes of the plan's: DeepSpeed and Megatron train 16-bit weights with fp32 masters in their optimizers
 // where others would autocast (deepspeed 0.18 runtime/engine.py, accelerate accelerator.py _prepare_deepspeed; megatron-core 0.16
 // optimizer/optimizer.py). Megatron also runs its own layers where none were named.
@@ -24,21 +28,36 @@ namespace membill {
 
 class StageRun {
  public:
-  // Allocates the reference model where the stage has one of its own.
-  StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand);
+  // Allocates the models that the stage has beside the policy; those that train join `job`.
+  StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
+           JobModules& job);
 
+  // False for stages that make their batches on the card; the Trainer then has none to fetch.
+  [[nodiscard]] bool fetches_batches() const { return !rollout_ && !ppo_; }
+  // Whether something comes before the forward of micro-batch `number` of a step, from 0; does it.
+  [[nodiscard]] bool prepares(std::int64_t number) const {
+    return rollout_ ? rollout_->is_due(number) : ppo_ && number == 0;
+  }
+  void prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast);
   // Types of the tensors of a batch besides the token ids, one element a token each. Where rows are joined, positions are among them.
   [[nodiscard]] std::vector<DType> further_batch_tensors() const;
   // input_ids -> loss. With `outputs`, the model's logits stay there.
   [[nodiscard]] Tensor forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                                Tensor* outputs);
 
+  // What a loop holds of its micro-batch's outputs goes.
+  void release_outputs() {
+    if (ppo_) ppo_->release();
+  }
+
  private:
-  [[nodiscard]] Size counted() const;
+  [[nodiscard]] Size counted(const Dims& dims) const;
+  [[nodiscard]] ReferenceModel reference(JobModules& job);
 
   const TrainingPlan& plan_;
-  const Dims& dims_;
   std::optional<JobModules> reference_model_;
+  std::optional<Rollout> rollout_;
+  std::unique_ptr<PpoRun> ppo_;
   bool reference_ = false;
 };
 

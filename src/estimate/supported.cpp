@@ -41,7 +41,6 @@ std::string unbilled_optimizer(const Plan& plan) {
 // A reference model or a score under an engine that shards has not been measured.
 std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
-  if (plan.stage == Stage::inference) return stage;
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
   if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
@@ -151,8 +150,16 @@ std::string unbilled_parallelism(const Plan& plan) {
   return unless(!split, "splitting the model's work");
 }
 
+std::string unbilled_evaluation(const Plan& plan) {
+  if (!plan.evaluation.batch) return {};
+  if (generates(plan.stage)) return "evaluation by generation";
+  if (joins_rows(plan)) return "evaluation of joined rows";
+  return unless(is_one_of(plan.engine, {Engine::torch, Engine::ddp}),
+                "evaluation with engine " + std::string(word_of(kEngineWords, plan.engine)));
+}
+
 constexpr std::array kLimits{
-    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto"},
+    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
     Limit{"method", [](const Plan& p) { return unless(p.method != Method::prefix, word_of(kMethodWords, p.method)); },
           "full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning"},
     Limit{"method", unbilled_adapters, "lora, or stage sft with engine torch or ddp and implementation hf"},
@@ -190,12 +197,12 @@ constexpr std::array kLimits{
           "null, native, upcast; fused but with torchtune and megatron; chunked:N but with liger and megatron"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(
-                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtune,
-                                             Implementation::litgpt, Implementation::megatron}),
-                word_of(kImplementationWords, p.implementation));
+            return unless(is_one_of(p.implementation,
+                                    {Implementation::hf, Implementation::liger, Implementation::torchtune,
+                                     Implementation::litgpt, Implementation::megatron, Implementation::unsloth}),
+                          word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger, torchtune, litgpt, megatron"},
+          "hf, liger, torchtune, litgpt, megatron, unsloth"},
     Limit{"engine", unbilled_megatron, "full training with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
     Limit{"precision",
           [](const Plan& p) {
@@ -207,12 +214,19 @@ constexpr std::array kLimits{
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
-    Limit{"compile", [](const Plan& p) { return unless(!p.compile, "true"); }, "false"},
+    Limit{"compile",
+          [](const Plan& p) {
+            const bool bounded = is_one_of(p.implementation, {Implementation::hf, Implementation::liger});
+            return unless(!p.compile || bounded,
+                          "true with implementation " + std::string(word_of(kImplementationWords, p.implementation)));
+          },
+          "true with implementation hf or liger, false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to",
           [](const Plan& p) { return unless(!p.vocab_pad_to || p.engine == Engine::megatron, "padding"); },
           "null, or a multiple with engine megatron"},
-    Limit{"evaluation.batch", [](const Plan& p) { return unless(!p.evaluation_batch, "evaluation"); }, "null"},
+    Limit{"evaluation.batch", unbilled_evaluation,
+          "on one card or with ddp, of stages that generate nothing; else null"},
 };
 
 }  // namespace

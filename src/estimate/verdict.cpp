@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimate/inference.h"
 #include "estimate/runtime_lines.h"
 #include "trace/replay.h"
 
@@ -40,9 +41,9 @@ class Judgement {
         job_(job),
         bill_(bill),
         settings_(allocator_settings(plan.allocator)),
-        hardware_(hardware),
+        hardware_(shared_hardware(plan, hardware)),
         beside_(beside_allocator(hardware, plan)) {
-    if (const auto usable = hardware.usable()) capacity_ = usable->count();
+    if (const auto usable = hardware_.usable()) capacity_ = usable->count();
   }
 
   void without_replay() {
@@ -146,7 +147,7 @@ class Judgement {
   const Simulation& job_;
   const Bill& bill_;
   AllocatorSettings settings_;
-  const Hardware& hardware_;
+  Hardware hardware_;
   Range beside_;
   std::optional<std::int64_t> capacity_;
   ReplayResult unlimited_;

@@ -41,14 +41,24 @@ std::map<std::string, std::int64_t> figures(const Value& map) {
   return result;
 }
 
-// The measured loop counts its loss with the forward, and its phases end where the next begins.
-void add_moment(std::map<std::string, std::int64_t>& out, const Trace& trace, const PeakFold& fold) {
+// The measured loop counts its loss with the forward, and the reference where it is no model of its own.
+std::string phase_of(const OracleRow& row, const std::string& moment) {
+  const bool apart = row.allocated.count("peak_reference") != 0;
+  return moment == "loss" || (moment == "reference" && !apart) ? "forward" : moment;
+}
+
+// The loss goes on behind the reference, so a forward that counts it does not end with it.
+bool ends(const std::string& moment, const std::string& phase) { return moment != "reference" || phase == moment; }
+
+// Its phases end where the next begins.
+void add_moment(std::map<std::string, std::int64_t>& out, const OracleRow& row, const Trace& trace,
+                const PeakFold& fold) {
   for (const MomentFold& moment : fold.moments) {
-    std::string name = trace.moments[static_cast<std::size_t>(moment.moment)];
-    if (name == "loss") name = "forward";
+    const std::string& own = trace.moments[static_cast<std::size_t>(moment.moment)];
+    const std::string name = phase_of(row, own);
     auto& peak = out["peak_" + name];
     peak = std::max(peak, moment.highest);
-    out["after_" + name] = moment.end;
+    if (ends(own, name)) out["after_" + name] = moment.end;
   }
   out["peak"] = fold.highest;
 }
@@ -87,17 +97,17 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   result.activations_known = job.activations_known;
   for (const auto& [item, taken] : job.host) result.host += taken;
   const PeakFold fold = fold_peak(job.trace, bytes);
-  add_moment(result.requested, job.trace, fold);
+  add_moment(result.requested, row, job.trace, fold);
   result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
     const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
     result.reserved = replayed.reserved_last;  // the measuring script resets its peaks as each phase begins
     for (const ReplayMoment& moment : replayed.moments) {
-      std::string name = job.trace.moments[static_cast<std::size_t>(moment.moment)];
-      if (name == "loss") name = "forward";
+      const std::string& own = job.trace.moments[static_cast<std::size_t>(moment.moment)];
+      const std::string name = phase_of(row, own);
       auto& peak = result.allocated["peak_" + name];
       peak = std::max(peak, moment.allocated);
-      result.allocated["after_" + name] = moment.end;
+      if (ends(own, name)) result.allocated["after_" + name] = moment.end;
     }
     result.allocated["peak"] = replayed.allocated;
   }

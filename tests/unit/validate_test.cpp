@@ -76,13 +76,15 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
           c.plan.precision = Precision::pure_bf16;
         }) ==
         "precision: pure-bf16 under DeepSpeed is not billed yet (amp-bf16, amp-fp16, master-bf16, master-fp16)\n");
-  CHECK(found([](Case& c) { c.plan.stage = Stage::inference; }) ==
-        "stage: inference is not billed yet (pretrain, sft, reward, dpo, orpo, simpo, kto)\n");
   CHECK(found([](Case& c) { c.plan.method = Method::prefix; }) ==
         "method: prefix is not billed yet (full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning)\n");
-  CHECK(found([](Case& c) { c.plan.implementation = Implementation::unsloth; }) ==
-        "implementation: unsloth is not billed yet (hf, liger, torchtune, litgpt, megatron)\n");
-  CHECK(found([](Case& c) { c.plan.compile = true; }) == "compile: true is not billed yet (false)\n");
+  CHECK(found([](Case& c) {
+          c.plan.implementation = Implementation::unsloth;
+          c.plan.compile = true;
+        }) ==
+        "compile: true with implementation unsloth is not billed yet (true with implementation hf or liger, false)\n");
+  CHECK(found([](Case& c) { c.plan.implementation = Implementation::torchtitan; }) ==
+        "implementation: torchtitan is not billed yet (hf, liger, torchtune, litgpt, megatron, unsloth)\n");
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;
           c.plan.weights = WeightFormat::gptq_int4;

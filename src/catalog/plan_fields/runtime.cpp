@@ -8,6 +8,9 @@ using Plan = TrainingPlan;
 constexpr RealRange kThreshold{0.0, 1.0, true, true};
 constexpr RealRange kBeta{0.0, 1e300};
 constexpr std::array<std::string_view, 3> kReferenceWords{"model", "none", "precompute"};
+constexpr std::array<std::string_view, 4> kServers{"transformers", "vllm", "sglang", "lmdeploy"};
+constexpr std::array<std::string_view, 5> kCacheWords{"auto", "fp16", "bf16", "fp8", "int8"};
+constexpr RealRange kFraction{0.0, 1.0, false, true};
 constexpr std::int64_t kLeastSplitMb = 21;  // PyTorch wants more than its 20 MiB buffers
 
 // The programs whose releases change the bill.
@@ -40,8 +43,38 @@ std::vector<PlanFieldRow> allocator_fields() {
       make_row({"allocator.roundup_power2_divisions", "--roundup-power2-divisions", "as in PYTORCH_ALLOC_CONF"},
                "1 or more, or [256:1,512:2,>:4]", read_roundup,
                write_field<kAllocator, &AllocatorPlan::roundup_power2_divisions>),
-      count_row<1, kLargestCount, &Plan::evaluation_batch>(
+  };
+}
+
+std::vector<PlanFieldRow> evaluation_fields() {
+  constexpr auto kEvaluation = &Plan::evaluation;
+  return {
+      count_row<1, kLargestCount, kEvaluation, &EvaluationPlan::batch>(
           {"evaluation.batch", "--evaluation-batch", "sequences of an evaluation batch; null: no evaluation"}),
+      count_row<1, kLargestCount, kEvaluation, &EvaluationPlan::samples>(
+          {"evaluation.samples", "--evaluation-samples", "sequences of the evaluation set; null: two batches"}),
+      bool_row<kEvaluation, &EvaluationPlan::keep_logits>(
+          {"evaluation.keep_logits", "--evaluation-keep-logits", "metrics need the logits of all samples"}),
+      count_row<1, kLargestCount, kEvaluation, &EvaluationPlan::accumulation_steps>(
+          {"evaluation.accumulation_steps", "--evaluation-accumulation-steps",
+           "batches after which kept logits go to the host; null: at the end"}),
+      bool_row<kEvaluation, &EvaluationPlan::gradients>(
+          {"evaluation.gradients", "--evaluation-gradients", "the loop forgets torch.no_grad()"}),
+  };
+}
+
+std::vector<PlanFieldRow> inference_fields() {
+  constexpr auto kInference = &Plan::inference;
+  return {
+      text_word_row<kServers, kInference, &InferencePlan::engine>(
+          {"inference.engine", "--inference-engine", "what serves the model (stage inference)"}),
+      text_word_row<kCacheWords, kInference, &InferencePlan::kv_cache>(
+          {"inference.kv_cache", "--kv-cache", "storage of keys and values; auto: as the model computes"}),
+      real_row<kFraction, kInference, &InferencePlan::memory_fraction>(
+          {"inference.memory_fraction", "--memory-fraction",
+           "share of the card that the engine takes; null: its default"}),
+      count_row<1, kLargestCount, kInference, &InferencePlan::block>(
+          {"inference.block", "--block", "tokens of a page of the cache"}),
   };
 }
 
@@ -65,6 +98,8 @@ PlanFieldRow map_row(PlanFieldRow row) {
 
 std::vector<PlanFieldRow> runtime_fields() {
   std::vector<PlanFieldRow> rows = allocator_fields();
+  for (PlanFieldRow& row : evaluation_fields()) rows.push_back(std::move(row));
+  for (PlanFieldRow& row : inference_fields()) rows.push_back(std::move(row));
   rows.push_back(map_row(make_row(
       {"software", "", "versions of what runs the job: torch, transformers, ..."}, "a map",
       [](const Value& value, Plan& plan, std::string& hint) {

@@ -25,6 +25,8 @@ inline constexpr std::array kStageWords{Word{Stage::pretrain, "pretrain"},
                                         Word{Stage::orpo, "orpo"},
                                         Word{Stage::simpo, "simpo"},
                                         Word{Stage::kto, "kto"},
+                                        Word{Stage::grpo, "grpo"},
+                                        Word{Stage::ppo, "ppo"},
                                         Word{Stage::inference, "inference"},
                                         Word{Stage::pretrain, "pretraining"}};
 inline constexpr std::array kMethodWords{

@@ -113,7 +113,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   [[nodiscard]] std::size_t sub_steps() const override { return sub_groups_.size(); }
 
   void before_step() override {
-    for (auto& [parameter, p] : partitioned_) coordinator_.partition(p);
+    for (Partitioned* p : in_order_) coordinator_.partition(*p);
     vectors_.clear();
   }
 
@@ -131,10 +131,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   // New values: a secondary copy is made anew as the next forward and backward partition.
   void after_step() override {
-    for (auto& [parameter, p] : partitioned_) p.second.drop();
+    for (Partitioned* p : in_order_) p->second.drop();
     gather_vectors();
-    for (auto& [parameter, p] : partitioned_)
-      if (p.persists && !is_vector(*parameter)) p.whole = flat(p.elements, p.type, "persistent parameter", p.item);
+    for (Partitioned* p : in_order_)
+      if (p->persists && !p->is_vector) p->whole = flat(p->elements, p->type, "persistent parameter", p->item);
   }
 
   [[nodiscard]] bool clips() const override { return true; }
@@ -212,10 +212,12 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     p.type = type;
     p.item = gathered_item();
     p.persists = p.elements <= persistence_;
+    p.is_vector = parameter.value.width() == Size(1);
     p.on_host = parameters_on_host_;
     if (second_group_ > 1) p.second_part = p.elements / second_group_;
     if (!parameter.trainable && !parameters_on_host_) kept_.push_back(flat(p.part, p.type, "partition", item));
     Partitioned& made = partitioned_.emplace(&parameter, std::move(p)).first->second;
+    in_order_.push_back(&made);
     coordinator_.partition(made);
     return made;
   }
@@ -253,12 +255,9 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   // Norms and biases beside linears: whole from the first use on.
   void gather_vectors() {
     if (!vectors_.empty()) return;
-    for (auto& [parameter, p] : partitioned_)
-      if (p.persists && is_vector(*parameter))
-        vectors_.push_back(flat(p.elements, p.type, "persistent parameter", p.item));
+    for (const Partitioned* p : in_order_)
+      if (p->persists && p->is_vector) vectors_.push_back(flat(p->elements, p->type, "persistent parameter", p->item));
   }
-
-  [[nodiscard]] static bool is_vector(const Parameter& parameter) { return parameter.value.width() == Size(1); }
 
   Zero3Coordinator::Group group(const Parameter& weight) {
     const auto found = partitioned_.find(&weight);
@@ -339,6 +338,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   ItemId bucket_item_, gradient_item_;
   std::int64_t trained_part_ = 0, filled_ = 0;
   std::map<const Parameter*, Partitioned> partitioned_;
+  std::vector<Partitioned*> in_order_;  // of the model: what is made again must not follow addresses
   std::vector<std::unique_ptr<Parameter>> sub_groups_;
   std::vector<Tensor> kept_, vectors_;
   std::vector<Parameter*> waiting_;

@@ -12,6 +12,10 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const std::string stage = PlanText(plan).word("stage");
   if (plan.stage == Stage::inference) return problems.add({"", "stage", "inference trains nothing", ""});
   if (plan.stage == Stage::reward) writer.set("reward_model", Value::of(true));
+  if (plan.stage == Stage::grpo) {
+    writer.set("rl", Value::of(stage));
+    return write_rollout(plan, "trl.", writer);
+  }
   const bool preference = stage == "dpo" || stage == "orpo" || stage == "simpo" || stage == "kto";
   if (!preference) return;
   const bool ipo = loss != plan.stage_args.end() && loss->second == "ipo";
@@ -72,9 +76,9 @@ void write_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   writer.set("sample_packing", Value::of(plan.packing));
   if (!plan.packing && !plan.varied_lengths) writer.set("pad_to_sequence_len", Value::of(true));
   if (plan.padding_free) writer.set("batch_flattening", Value::of(true));
-  if (plan.evaluation_batch) {
+  if (plan.evaluation.batch) {
     writer.set("val_set_size", Value::of(0.01));
-    writer.set("eval_batch_size", Value::of(*plan.evaluation_batch));
+    writer.set("eval_batch_size", Value::of(*plan.evaluation.batch));
   }
   writer.set("optimizer", Value::of(trainer_optimizer(plan, problems)));
   if (const std::string text = optimizer_argument_text(plan); !text.empty()) writer.set("optim_args", Value::of(text));

@@ -28,4 +28,7 @@ void write_checkpointing_arguments(const ExportJob& job, KeyWriter& writer);
 // deepspeed, or fsdp and fsdp_config, or DDP's keys, with their maps inside.
 void write_sharding_arguments(const ExportJob& job, KeyWriter& writer, Problems& problems);
 
+// Keys of a job that trains on what it generates, each behind `prefix` ("trl.").
+void write_rollout(const TrainingPlan& plan, const std::string& prefix, KeyWriter& writer);
+
 }  // namespace membill::io

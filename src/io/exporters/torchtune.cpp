@@ -80,9 +80,9 @@ void write_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   writer.set("compile", Value::of(plan.compile));
   if (plan.loss == LossKind::native) writer.set("loss._component_", Value::of("torch.nn.CrossEntropyLoss"));
   if (plan.stage == Stage::dpo) writer.set("loss._component_", Value::of("torchtune.rlhf.loss.DPOLoss"));
-  if (!plan.evaluation_batch) return;
+  if (!plan.evaluation.batch) return;
   writer.set("run_val_every_n_steps", Value::of(100));
-  writer.set("batch_size_val", Value::of(*plan.evaluation_batch));
+  writer.set("batch_size_val", Value::of(*plan.evaluation.batch));
 }
 
 void write_engine(const ExportJob& job, KeyWriter& writer, Problems& problems) {

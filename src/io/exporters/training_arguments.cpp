@@ -21,9 +21,9 @@ void write_training_arguments(const ExportJob& job, KeyWriter& writer, Problems&
   if (const std::string text = optimizer_argument_text(plan); !text.empty()) writer.set("optim_args", Value::of(text));
   writer.set("max_grad_norm", Value::of(plan.clip ? 1.0 : 0.0));
   if (plan.compile) writer.set("torch_compile", Value::of(true));
-  if (!plan.evaluation_batch) return;
+  if (!plan.evaluation.batch) return;
   writer.set("eval_strategy", Value::of("steps"));
-  writer.set("per_device_eval_batch_size", Value::of(*plan.evaluation_batch));
+  writer.set("per_device_eval_batch_size", Value::of(*plan.evaluation.batch));
 }
 
 void write_sharding_arguments(const ExportJob& job, KeyWriter& writer, Problems& problems) {

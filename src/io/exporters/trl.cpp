@@ -13,6 +13,11 @@ const char* dtype_name(const std::string& weights) {
 void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   if (plan.stage == Stage::inference) return problems.add({"", "stage", "inference trains nothing", ""});
+  if (plan.stage == Stage::ppo) return problems.add({"", "stage", "ppo has no file of TRL's", "grpo"});
+  if (plan.stage == Stage::grpo) {
+    writer.set("reward_funcs", text_list({"reward"}));
+    return write_rollout(plan, "", writer);
+  }
   if (plan.prompt) writer.set("max_prompt_length", Value::of(*plan.prompt));
   if (plan.beta) writer.set("beta", Value::of(*plan.beta));
   if (const auto loss = plan.stage_args.find("loss_type"); loss != plan.stage_args.end())
@@ -53,6 +58,7 @@ void write_code(const ExportJob& job, KeyWriter& writer) {
   writer.set("attn_implementation", Value::of(flash ? "flash_attention_2" : eager ? "eager" : "sdpa"));
   if (plan.implementation == Implementation::liger) writer.set("use_liger_kernel", Value::of(true));
   if (plan.checkpointing.offload) writer.set("activation_offloading", Value::of(true));
+  if (plan.stage == Stage::grpo) return;
   writer.set("max_length", Value::of(plan.seq));
   writer.set("packing", Value::of(plan.packing));
   if (plan.packing) writer.set("packing_strategy", Value::of(plan.padding_free ? "bfd" : "wrapped"));

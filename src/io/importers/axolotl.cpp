@@ -3,102 +3,15 @@
 
 #include "base/text.h"
 #include "io/importers/accelerate.h"
+#include "io/importers/axolotl_keys.h"
 #include "io/importers/deepspeed.h"
 #include "io/importers/formats.h"
 #include "io/importers/fsdp.h"
+#include "io/importers/rollout.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
 namespace {
-
-constexpr KeyRow kRows[] = {
-    {"base_model", "", "model", {}, "model.py"},
-    {"adapter", "", "which adapters train; absent: all weights", {}, "peft.py"},
-    {"load_in_8bit", "false", "8-bit base", {}, "peft.py"},
-    {"load_in_4bit", "false", "4-bit base", {}, "peft.py"},
-    {"lora_r", "", "rank of the adapters", {}, "peft.py"},
-    {"lora_alpha", "", "scale of the adapters", {}, "peft.py"},
-    {"lora_dropout", "0.0", "dropout before the adapters", {}, "peft.py"},
-    {"lora_target_modules", "", "modules that get an adapter", {}, "peft.py"},
-    {"lora_target_linear", "", "every linear gets an adapter", {}, "peft.py"},
-    {"lora_modules_to_save", "", "modules that train whole", {}, "peft.py"},
-    {"peft_use_dora", "false", "DoRA", {}, "peft.py"},
-    {"unfrozen_parameters", "", "only these train"},
-    {"micro_batch_size", "1", "micro-batch", {}, "training.py"},
-    {"gradient_accumulation_steps", "1", "micro-batches of a step", {}, "training.py"},
-    {"batch_size", "", "micro-batch x accumulation (old spelling)", {}, "training.py"},
-    {"eval_batch_size", "", "batch of the evaluation; absent: the micro-batch", {}, "training.py"},
-    {"val_set_size", "0.0", "whether the job evaluates"},
-    {"test_datasets", "", "whether the job evaluates"},
-    {"eval_strategy", "", "whether the job evaluates"},
-    {"sequence_len", "512", "tokens of a sequence"},
-    {"sample_packing", "false", "several samples share a sequence"},
-    {"multipack_real_batches", "", "a packed batch keeps its rows; absent: unless the kernel takes documents"},
-    {"max_packed_sequence_len", "", "tokens of a packed sequence (old spelling of packing)", {}, "deprecated.py"},
-    {"pad_to_sequence_len", "", "every row has sequence_len tokens; on with packing"},
-    {"batch_flattening", "", "samples are joined without padding"},
-    {"bf16", "auto", "bf16 weights under autocast; auto: where the card can"},
-    {"fp16", "", "fp16 autocast"},
-    {"bfloat16", "", "bf16 weights without autocast"},
-    {"float16", "", "fp16 weights without autocast"},
-    {"fp8", "", "fp8 linears"},
-    {"gradient_checkpointing", "false", "layers run their forward again in backward"},
-    {"gradient_checkpointing_kwargs.use_reentrant", "false", "reentrant checkpointing"},
-    {"activation_offloading", "false", "checkpoints live on the host"},
-    {"optimizer", "adamw_torch_fused", "optimizer", {}, "training.py"},
-    {"optim_args", "", "arguments of the optimizer", {}, "training.py"},
-    {"optim_target_modules", "", "linears that get low-rank states", {}, "training.py"},
-    {"max_grad_norm", "1.0", "gradients are clipped by norm", {}, "training.py"},
-    {"flash_attention", "", "flash attention"},
-    {"sdp_attention", "", "PyTorch's attention"},
-    {"xformers_attention", "", "xformers' attention"},
-    {"flex_attention", "", "flex attention"},
-    {"sage_attention", "", "sage attention"},
-    {"eager_attention", "", "attention with whole scores"},
-    {"attn_implementation", "", "attention kernel"},
-    {"plugins", "", "Liger, cut cross entropy"},
-    {"liger_fused_linear_cross_entropy", "", "logits are never whole"},
-    {"liger_rms_norm", "", "Liger's norms"},
-    {"liger_glu_activation", "", "Liger's MLP"},
-    {"liger_swiglu", "", "", "liger_glu_activation"},
-    {"cut_cross_entropy", "", "logits are never whole"},
-    {"chunked_cross_entropy", "", "the loss takes the logits in chunks"},
-    {"chunked_cross_entropy_num_chunks", "8", "chunks of it"},
-    {"deepspeed", "", "DeepSpeed's configuration"},
-    {"fsdp", "", "FSDP's strategy"},
-    {"fsdp_config", "", "FSDP's options"},
-    {"fsdp_version", "", "FSDP1 or FSDP2"},
-    {"tensor_parallel_size", "1", "tensor parallel degree"},
-    {"context_parallel_size", "1", "context parallel degree"},
-    {"sequence_parallel_degree", "", "", "context_parallel_size"},
-    {"dp_replicate_size", "1", "replicas"},
-    {"dp_shard_size", "", "cards of a shard group"},
-    {"torch_compile", "false", "torch.compile"},
-    {"rl", "", "which preference stage"},
-    {"rl_beta", "", "strength of the reference"},
-    {"dpo_beta", "", "", "rl_beta"},
-    {"reward_model", "false", "a reward model trains"},
-    {"process_reward_model", "false", "a process reward model trains"},
-    {"pretraining_dataset", "", "the job pre-trains"},
-    {"precompute_ref_log_probs", "false", "the reference runs before training"},
-    {"ddp_bucket_cap_mb", "", "MB of a reducer bucket"},
-    {"ddp_find_unused_parameters", "", "DDP looks for parameters without gradient"},
-    {"gptq", "false", "the base is stored by GPTQ", {}, "peft.py"},
-    {"world_size", "", "cards in all"},
-    {"quantize_moe_experts", "false", "experts are stored in 4 or 8 bits too"},
-    {"lora_mlp_kernel", "false", "fused adapters of the MLP"},
-    {"lora_qkv_kernel", "false", "fused adapters of queries, keys and values"},
-    {"lora_o_kernel", "false", "fused adapter of the output projection"},
-    {"lora_embedding_kernel", "false", "fused adapter of the embedding"},
-    {"tiled_mlp", "false", "the MLP runs on parts of a sequence"},
-    {"tiled_mlp_num_shards", "", "parts of it"},
-    {"qat", "", "quantisation-aware training"},
-    {"auto_find_batch_size", "false", "the batch is halved after an out of memory error"},
-    {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "peft.py"},
-    {"peft_layers_to_transform", "", "layers that get an adapter", {}, "peft.py"},
-    {"lora_layers_to_transform", "", "", "peft_layers_to_transform"},
-    {"layer_offloading", "false", "frozen layers live on the host"},
-};
 
 constexpr std::string_view kHarmless =
     "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x "
@@ -153,15 +66,27 @@ constexpr std::string_view kHarmless =
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
 
+// `sequence_len` holds the prompt and its completion.
+void read_completions(KeyReader& reader, Draft& draft) {
+  RolloutLengths lengths;
+  lengths.prefix = "trl.";
+  lengths.row = reader.count("sequence_len", 1);
+  lengths.batch = reader.count("micro_batch_size", 1).value_or(lengths.batch);
+  read_rollout(lengths, reader, draft);
+}
+
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string rl = to_lower(reader.text("rl").value_or(""));
   std::string stage = reader.is_given("pretraining_dataset") ? "pretrain" : "sft";
   if (reader.flag("reward_model") || reader.flag("process_reward_model")) stage = "reward";
   if (rl == "dpo" || rl == "ipo") stage = "dpo";
   if (rl == "orpo" || rl == "simpo" || rl == "kto") stage = rl;
-  if (rl == "grpo" || rl == "gdpo" || rl == "ebft" || rl == "ppo")
-    reader.problem("rl", rl + " trains on what it generates, which is not billed", "dpo, ipo, orpo, simpo or kto");
+  if (rl == "grpo" || rl == "gdpo") stage = "grpo";
+  if (rl == "ebft" || rl == "ppo")
+    reader.problem("rl", rl + " trains on what it generates, which is not billed",
+                   "dpo, ipo, orpo, simpo, kto or grpo");
   draft.set("stage", Value::of(stage));
+  if (stage == "grpo") read_completions(reader, draft);
   if (rl == "ipo") draft.set("stage_args.loss_type", Value::of("ipo"));
   if (const auto beta = rl.empty() ? std::nullopt : reader.real("rl_beta")) draft.set("beta", Value::of(*beta));
   if (!rl.empty() && reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
@@ -380,7 +305,7 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
-KeyTable axolotl_table() { return {kRows, kHarmless, kSource}; }
+KeyTable axolotl_table() { return {kAxolotlKeys, kHarmless, kSource}; }
 
 Importer axolotl_importer() { return {"axolotl", "axolotl's YAML", kSource, claim, read}; }
 

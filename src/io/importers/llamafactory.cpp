@@ -109,7 +109,7 @@ void read_stage(KeyReader& reader, Draft& draft) {
     take_release("trl", "0.24", draft);
   } else {
     reader.problem("stage",
-                   stage + (stage == "ppo" ? " trains on what it generates, which is not billed" : " is no stage"),
+                   stage + (stage == "ppo" ? " with a value head on the policy is not billed" : " is no stage"),
                    "pt, sft, rm, dpo or kto");
   }
 }

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/rollout.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -57,6 +58,15 @@ constexpr KeyRow kRows[] = {
     {"bnb_4bit_use_double_quant", "true", "the scales are quantised too", {}, "arguments/base_args/quant_args.py"},
     {"rlhf_type", "dpo", "which preference stage (swift rlhf)"},
     {"beta", "", "strength of the reference"},
+    {"max_completion_length", "512", "tokens of the completion", {}, "arguments/rlhf_args.py"},
+    {"num_generations", "8", "completions of one prompt", {}, "arguments/rlhf_args.py"},
+    {"steps_per_generation", "", "micro-batches that one generation feeds", {}, "trainers/arguments.py"},
+    {"generation_batch_size", "", "completions of one generation on all cards", {}, "trainers/arguments.py"},
+    {"num_iterations", "1", "times that a generation is trained on", {}, "trainers/arguments.py"},
+    {"use_vllm", "false", "vLLM generates", {}, "arguments/rlhf_args.py"},
+    {"vllm_mode", "server", "on the same cards or elsewhere", {}, "arguments/rlhf_args.py"},
+    {"vllm_gpu_memory_utilization", "0.9", "share of a card that vLLM takes", {}, "arguments/infer_args.py"},
+    {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains"},
     {"eval_strategy", "", "whether the job evaluates", {}, "arguments/sft_args.py"},
     {"split_dataset_ratio",
      "0.0",
@@ -178,6 +188,8 @@ void read_method(KeyReader& reader, Draft& draft) {
     draft.set("adapter.dtype", Value::of(dtype));
 }
 
+constexpr double kGrpoBeta = 0.04;  // arguments/rlhf_args.py
+
 void read_lengths(KeyReader& reader, Draft& draft) {
   const bool packing = reader.flag("packing");
   std::optional<std::int64_t> length = reader.count("max_length", 1);
@@ -213,6 +225,15 @@ void read_optimizers(KeyReader& reader, Draft& draft) {
   if (const auto own = reader.text("optimizer"); own == "muon" || own == "muonclip") set_optimizer("muon", draft);
 }
 
+// max_length cuts the prompts of GRPO, and a completion follows each.
+void read_completions(KeyReader& reader, Draft& draft) {
+  RolloutLengths lengths;
+  lengths.prompt = reader.count("max_length", 1);
+  lengths.batch = reader.count("per_device_train_batch_size", 1).value_or(lengths.batch);
+  lengths.beta = kGrpoBeta;
+  read_rollout(lengths, reader, draft);
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const auto& program = source.launch.program;
   const std::string command = program.size() > 1 ? program[1] : "sft";
@@ -220,9 +241,10 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (command == "rlhf" || reader.map().find("rlhf_type") != nullptr) {
     const std::string type = to_lower(reader.text("rlhf_type").value_or("dpo"));
     stage = type == "rm" ? "reward" : type == "cpo" ? "simpo" : type;
-    if (type == "grpo" || type == "ppo" || type == "gkd")
+    if (type == "grpo") return read_completions(reader, draft);
+    if (type == "ppo" || type == "gkd")
       return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed",
-                            "dpo, orpo, simpo, kto or rm");
+                            "dpo, orpo, simpo, kto, grpo or rm");
     if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
   }
   draft.set("stage", Value::of(stage));
@@ -260,11 +282,12 @@ void read(const JobSource& source, Draft& draft) {
   const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");
   read_training_arguments(reader, !ddp, draft);
   draft.plan.set("evaluation.batch", Value());
+  const bool rows_said = plan_text(draft, "stage") == "grpo";
   read_method(reader, draft);
   read_base(reader, draft);
   read_autocast(draft);
   read_batch(reader, draft);
-  read_lengths(reader, draft);
+  if (!rows_said) read_lengths(reader, draft);
   read_evaluation(reader, draft);
   read_optimizers(reader, draft);
   set_attention(reader.text("attn_impl").value_or(reader.flag("use_flash_attn") ? "flash_attn" : "sdpa"), "attn_impl",

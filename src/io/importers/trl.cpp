@@ -1,6 +1,7 @@
 // TRL's command line and YAML (trl sft, trl dpo, alignment-handbook, open-r1).
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/rollout.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -20,6 +21,16 @@ constexpr KeyRow kRows[] = {
     {"max_seq_length", "", "", "max_length"},
     {"max_prompt_length", "", "tokens of the prompt"},
     {"max_completion_length", "", "tokens of the completion"},
+    {"response_length", "", "tokens of the completion (ppo)", {}, "ppo_config.py"},
+    {"num_mini_batches", "", "updates of one generation (ppo)", {}, "ppo_config.py"},
+    {"local_rollout_forward_batch_size", "", "rows that are generated at once (ppo)", {}, "ppo_config.py"},
+    {"steps_per_generation", "", "micro-batches that one generation feeds", {}, "grpo_config.py"},
+    {"generation_batch_size", "", "completions of one generation on all cards", {}, "grpo_config.py"},
+    {"num_iterations", "1", "times that a generation is trained on", {}, "grpo_config.py"},
+    {"use_vllm", "false", "vLLM generates", {}, "grpo_config.py"},
+    {"vllm_mode", "colocate", "on the same cards or elsewhere", {}, "grpo_config.py"},
+    {"vllm_gpu_memory_utilization", "0.3", "share of a card that vLLM takes", {}, "grpo_config.py"},
+    {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains", {}, "grpo_config.py"},
     {"packing", "false", "several samples share a sequence"},
     {"packing_strategy", "bfd", "how samples are packed; bfd joins them without padding"},
     {"padding_free", "false", "samples are joined without padding"},
@@ -54,13 +65,13 @@ constexpr std::string_view kHarmless =
     "router_aux_loss_coef "
     "lora_task_type use_rslora tokenizer_name_or_path system_prompt auto_insert_empty_system_msg add_generation_prompt "
     "text_column "
-    "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p use_vllm vllm_* "
+    "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p vllm_* "
     "wandb_* "
     "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps "
     "remove_columns "
     "num_completions_to_print ground_truth_column rlhf_only_ stage_ loss_weights* concatenate_datasets "
     "add_special_tokens "
-    "benchmark* custom_stopping_criteria generation_batch_size repetition_penalty epsilon_high sync_ref_model "
+    "benchmark* custom_stopping_criteria repetition_penalty epsilon_high sync_ref_model "
     "output_router_logits "
     "use_liger_loss ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
     "num_processes_ "
@@ -90,11 +101,28 @@ std::string trainer_of(const JobSource& source, KeyReader& reader, Draft& draft)
   return guess;
 }
 
+// Source: trl 0.24 trainer/ppo_config.py.
+void read_ppo(KeyReader& reader, Draft& draft) {
+  constexpr std::int64_t kPrompt = 512, kResponse = 53;
+  draft.assume("prompts have 512 tokens: PPOTrainer takes the data's own");
+  const std::int64_t response = reader.count("response_length", 1).value_or(kResponse);
+  draft.set("stage", Value::of("ppo"));
+  draft.set("seq", std::optional(kPrompt + response));
+  draft.set("completion", std::optional(response));
+  for (const char* key : {"num_mini_batches", "local_rollout_forward_batch_size"})
+    if (const auto count = reader.count(key, 1)) draft.set(std::string("stage_args.") + key, Value::of(*count));
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const std::string trainer = trainer_of(source, reader, draft);
-  if (trainer == "grpo" || trainer == "ppo" || trainer == "rloo")
-    return draft.problems.add({draft.file, "", trainer + " trains on what it generates, which is not billed",
-                               "sft, dpo, orpo, kto or reward"});
+  if (trainer == "ppo") return read_ppo(reader, draft);
+  if (trainer == "rloo") draft.assume("RLOO is billed as GRPO: the same forwards and losses of the same size");
+  if (trainer == "grpo" || trainer == "rloo") {
+    RolloutLengths lengths;
+    lengths.prompt = reader.count("max_prompt_length", 1);
+    lengths.batch = reader.count("per_device_train_batch_size", 1).value_or(lengths.batch);
+    return read_rollout(lengths, reader, draft);
+  }
   std::string stage = trainer == "cpo" ? "simpo" : trainer;
   draft.set("stage", Value::of(stage));
   if (stage == "sft" || stage == "reward") return;
@@ -134,6 +162,7 @@ void read_adapters(KeyReader& reader, Draft& draft) {
 }
 
 void read_lengths(KeyReader& reader, Draft& draft) {
+  if (const std::string stage = plan_text(draft, "stage"); stage == "grpo" || stage == "ppo") return;
   const bool packing = reader.flag("packing");
   if (reader.is_null("max_length") && reader.map().find("max_length") != nullptr && !packing) {
     draft.assume("max_length null does not cut: 2048 taken, --seq says it");

@@ -1,0 +1,72 @@
+#include "blocks/trl_forward.h"
+
+#include "blocks/layers.h"
+
+namespace membill {
+Tensor TrlForward::decoder(Forward& f, ModelModules& modules) const {
+  if (f.hooks != nullptr) f.hooks->before_model();
+  Tensor hidden = decoder_forward(f, architecture_, modules, ids_);
+  f.moment("loss");
+  return hidden;
+}
+
+FusedHeadResult TrlForward::fused(Forward& f, ModelModules& modules, const FusedHeadOutputs& outputs) const {
+  Tensor hidden = decoder(f, modules);
+  FusedHeadResult result =
+      fused_log_probabilities(f, architecture_.head_matrix(modules.outer), std::move(hidden), counted_, outputs);
+  if (f.hooks != nullptr) f.hooks->after_model();
+  return result;
+}
+
+Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor last, Tensor rows, HiddenStates* states) const {
+  r_.set_items(f.items.loss_logits);
+  Tensor logits = architecture_.head(f, modules.outer, std::move(rows));
+  if (f.hooks != nullptr) f.hooks->after_model();
+  f.hidden_states = nullptr;
+  r_.set_items(f.items.loss_upcast);
+  if (!r_.autocast()) return logits;
+  Tensor wide = r_.cast(logits, DType::fp32);
+  if (states != nullptr) states->convert(r_, last);
+  logits.drop();
+  last.drop();
+  return wide;
+}
+
+Tensor TrlForward::whole_logits(Forward& f, ModelModules& modules, HiddenStates* states) const {
+  f.hidden_states = states;
+  Tensor hidden = decoder(f, modules);
+  Tensor rows = hidden;
+  return logits_of(f, modules, std::move(hidden), std::move(rows), states);
+}
+
+Tensor TrlForward::last_logits(Forward& f, ModelModules& modules, const Size& kept, HiddenStates* states) const {
+  f.hidden_states = states;
+  Tensor hidden = decoder(f, modules);
+  r_.set_items(f.items.head);
+  Tensor part = part_of(f, hidden, {kept, f.dims.h}, "gradient of the final states, zero-filled");
+  if (!f.one_row()) part = r_.contiguous_copy(part, part.shape(), "final states of the positions kept");
+  return logits_of(f, modules, std::move(hidden), std::move(part), states);
+}
+
+void TrlForward::without_gradients(bool adapters, const std::function<void(Forward& f)>& run) const {
+  TrainingPlan plan = f_.plan;
+  plan.checkpointing.mode = Checkpointing::none;
+  Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
+  f.adapters = adapters;
+  f.quiet = true;
+  const bool grad = r_.grad_enabled();
+  r_.set_grad_enabled(false);
+  run(f);
+  r_.set_grad_enabled(grad);
+}
+
+Tensor TrlForward::total(const Tensor& x) const {
+  Tensor sum = r_.empty({Size(1), Size(1)}, DType::fp32, "loss");
+  if (!r_.needs_node({&x})) return sum;
+  r_.record({&sum}, {r_.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.placeholder(shape, type)};
+  });
+  return sum;
+}
+
+}  // namespace membill

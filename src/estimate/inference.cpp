@@ -1,0 +1,168 @@
+#include "estimate/inference.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "blocks/serve.h"
+#include "blocks/stage_args.h"
+#include "estimate/rollout.h"
+#include "estimate/runtime_lines.h"
+#include "membill/catalog.h"
+
+namespace membill {
+namespace {
+
+// What an engine's fraction is a fraction of.
+enum class Share : std::uint8_t { card, card_without_activations, left_beside_weights, all };
+
+struct EngineRow {
+  std::string_view name;
+  Share share;
+  std::int64_t thousandths;  // the default
+  std::string_view note;
+};
+
+// vllm 0.29 config/cache.py gpu_memory_utilization; sglang 0.5 server_args.py mem_fraction_static (computed from the card and the
+// chunk, 0.83 to 0.88 on cards of 24 to 80 GB); lmdeploy 0.10 messages.py cache_max_entry_count.
+constexpr std::array kEngines{
+    EngineRow{"transformers", Share::all, 1000, ""},
+    EngineRow{"vllm", Share::card, 920, "gpu_memory_utilization"},
+    EngineRow{"sglang", Share::card_without_activations, 850, "mem_fraction_static, by default 0.83 to 0.88 by card"},
+    EngineRow{"lmdeploy", Share::left_beside_weights, 800, "cache_max_entry_count, of what the weights leave"},
+};
+
+constexpr std::int64_t kThousand = 1000;
+
+const EngineRow& engine_row(const TrainingPlan& plan) {
+  const auto* found = std::find_if(kEngines.begin(), kEngines.end(),
+                                   [&](const EngineRow& row) { return row.name == plan.inference.engine; });
+  return found == kEngines.end() ? kEngines.front() : *found;
+}
+
+std::int64_t thousandths(const TrainingPlan& plan) {
+  if (!plan.inference.memory_fraction) return engine_row(plan).thousandths;
+  return std::llround(*plan.inference.memory_fraction * kThousand);
+}
+
+std::int64_t share_of(std::int64_t bytes, std::int64_t thousandths) {
+  return bytes / kThousand * thousandths + bytes % kThousand * thousandths / kThousand;
+}
+
+// 850 -> "0.850".
+std::string decimal(std::int64_t thousandths) {
+  const std::string rest = std::to_string(thousandths % kThousand);
+  return std::to_string(thousandths / kThousand) + "." + std::string(3 - rest.size(), '0') + rest;
+}
+
+// GRPO with vLLM: trl 1.16 trainer/grpo_config.py.
+bool colocated(const TrainingPlan& plan) {
+  const auto mode = plan.stage_args.find("vllm_mode");
+  return mode == plan.stage_args.end() || mode->second == "colocate";
+}
+
+bool shares_with_vllm(const TrainingPlan& plan) {
+  return generates(plan.stage) && stage_flag(plan, "use_vllm") && colocated(plan) &&
+         !stage_flag(plan, "vllm_enable_sleep_mode");
+}
+
+double vllm_share(const TrainingPlan& plan) {
+  constexpr double kDefault = 0.3;
+  return std::clamp(stage_number(plan, "vllm_gpu_memory_utilization").value_or(kDefault), 0.0, 1.0);
+}
+
+std::string in_gib(std::int64_t bytes) {
+  const std::int64_t tenths = (bytes * 10 + (std::int64_t{1} << 29)) >> 30;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+std::int64_t item_bytes(const Report& report, std::string_view prefix) {
+  std::int64_t sum = 0;
+  for (const LineItem& item : report.items)
+    if (item.where == Place::device && item.id.rfind(prefix, 0) == 0) sum = checked_add(sum, item.bytes.value_or(0));
+  return sum;
+}
+
+// Bytes that the engine gives to its cache on a card of `usable`; `context` lies beside the allocator.
+std::int64_t cache_budget(const Report& report, const TrainingPlan& plan, std::int64_t usable, std::int64_t context) {
+  const std::int64_t weights = item_bytes(report, "weights."), cache = item_bytes(report, "kv_cache"),
+                     rest = *report.totals.requested.likely - cache, share = thousandths(plan);
+  switch (engine_row(plan).share) {
+    case Share::card: return share_of(usable, share) - context - rest;
+    case Share::card_without_activations: return share_of(usable - context, share) - weights;
+    case Share::left_beside_weights: return share_of(usable - context - weights, share);
+    case Share::all: break;
+  }
+  return usable - context - rest;
+}
+
+}  // namespace
+
+TrainingPlan served_plan(const TrainingPlan& plan) {
+  TrainingPlan served = plan;
+  served.precision = plan.weights == WeightFormat::fp32   ? Precision::fp32
+                     : plan.weights == WeightFormat::fp16 ? Precision::pure_fp16
+                                                          : Precision::pure_bf16;
+  served.kbit_prepare = false;
+  served.checkpointing = {};
+  served.dropout = 0;
+  served.loop = Loop::plain;
+  return served;
+}
+
+Hardware shared_hardware(const TrainingPlan& plan, const Hardware& hardware) {
+  const auto usable = hardware.usable();
+  if (!usable) return hardware;
+  const Share share = engine_row(plan).share;
+  const bool serves =
+      plan.stage == Stage::inference && (share == Share::card || share == Share::card_without_activations);
+  std::int64_t left = kThousand;
+  if (serves) left = thousandths(plan);
+  if (shares_with_vllm(plan)) left = kThousand - std::llround(vllm_share(plan) * kThousand);
+  Hardware shared = hardware;
+  const std::int64_t others = checked_sub(usable->count(), share_of(usable->count(), left));
+  shared.others_use = Bytes(checked_add(hardware.others_use.count(), others));
+  return shared;
+}
+
+std::string colocation_note(const TrainingPlan& plan) {
+  if (!generates(plan.stage) || !stage_flag(plan, "use_vllm")) return {};
+  if (!colocated(plan)) return "vLLM generates on other cards";
+  if (!shares_with_vllm(plan)) return "vLLM gives its share of the card back while the model trains (sleep mode)";
+  return "vLLM takes " + decimal(std::llround(vllm_share(plan) * kThousand)) +
+         " of the card and generates there; the rest is the training's";
+}
+
+std::vector<std::string> inference_notes(const Report& report, const TrainingPlan& plan, const Hardware& hardware) {
+  const auto usable = hardware.usable();
+  const std::int64_t cache = item_bytes(report, "kv_cache");
+  if (!usable || cache == 0) return {};
+  const std::int64_t context = *context_bytes(hardware, plan).likely,
+                     budget = std::max<std::int64_t>(0, cache_budget(report, plan, usable->count(), context)),
+                     sequence = (cache - 1) / plan.batch + 1;
+  std::vector<std::string> notes;
+  const EngineRow& row = engine_row(plan);
+  if (row.share != Share::all) {
+    notes.push_back("inference: " + std::string(row.name) + " takes " + decimal(thousandths(plan)) + " (" +
+                    std::string(row.note) + ")");
+  }
+  notes.push_back("inference: " + in_gib(budget) +
+                  " are left for keys and values: " + std::to_string(budget / sequence) + " sequences of " +
+                  std::to_string(plan.seq) + " tokens, " + std::to_string(sequence / plan.seq) + " bytes a token");
+  return notes;
+}
+
+void check_inference(const TrainingPlan& plan, Problems& problems) {
+  if (plan.stage != Stage::inference) return;
+  const InferencePlan& inference = plan.inference;
+  if (has_paged_cache(inference)) return;
+  if (inference.kv_cache != "auto")
+    problems.add({"", "inference.kv_cache",
+                  inference.kv_cache + ": transformers keeps keys and values as it computes them",
+                  "auto, or engine vllm, sglang or lmdeploy"});
+  if (inference.memory_fraction)
+    problems.add({"", "inference.memory_fraction", "transformers takes no share of the card",
+                  "engine vllm, sglang or lmdeploy"});
+}
+
+}  // namespace membill
