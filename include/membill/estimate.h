@@ -50,7 +50,7 @@ struct CaseFigures {
 class JobFamily {
  public:
   // `plan`'s own batch and seq do not matter.
-  JobFamily(const ModelSpec& model, TrainingPlan plan, Hardware hardware);
+  JobFamily(const ModelSpec& model, const TrainingPlan& plan, Hardware hardware);
   JobFamily(JobFamily&&) noexcept;
   JobFamily& operator=(JobFamily&&) noexcept;
   ~JobFamily();

@@ -87,6 +87,7 @@ Tensor joined(Recorder& r, const std::vector<Tensor>& parts, const Shape& shape)
   if (!r.needs_node({&parts.front()})) return out;
   r.record({&out}, std::move(edges), [part = parts.front().shape(), count = parts.size()](Recorder& rec, Gradients& g) {
     Gradients result;
+    result.reserve(count);
     for (std::size_t i = 0; i < count; ++i) result.push_back(rec.view(g[0], part));
     return result;
   });

@@ -1,6 +1,7 @@
 #include "blocks/megatron_parallel.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "blocks/megatron_attention.h"
 #include "program/reduction.h"
@@ -132,7 +133,7 @@ Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, co
     const Shape part{stream_rows(f), f.dims.h};
     Tensor stream = positions != nullptr
                         ? with_new_gradient(f, rows, r.view(rows, rows.shape()), rows.shape(), "gathered gradient")
-                        : reduced_to_stream(f, std::move(rows));
+                        : reduced_to_stream(f, std::exchange(rows, {}));
     rows.drop();
     rows = r.contiguous_copy(std::move(stream), part, "this rank's rows, copied");
   }

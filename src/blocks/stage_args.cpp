@@ -81,7 +81,8 @@ bool stage_flag(const TrainingPlan& plan, std::string_view key) {
 }
 
 void check_stage_args(const TrainingPlan& plan, Problems& problems) {
-  for (const auto& [key, text] : plan.stage_args) {
+  for (const auto& argument_given : plan.stage_args) {
+    const std::string &key = argument_given.first, &text = argument_given.second;
     const auto* known = std::find_if(kArguments.begin(), kArguments.end(),
                                      [&](const Argument& argument) { return argument.key == key; });
     if (known == kArguments.end()) {

@@ -25,6 +25,7 @@ Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor last, Ten
   f.hidden_states = nullptr;
   r_.set_items(f.items.loss_upcast);
   if (!r_.autocast()) return logits;
+  r_.forget_copies();  // Accelerate's autocast is around the model's forward
   Tensor wide = r_.cast(logits, DType::fp32);
   if (states != nullptr) states->convert(r_, last);
   logits.drop();

@@ -43,6 +43,7 @@ std::string kind_word(OutOfMemoryKind kind) {
 ListingRow row_of(const Diagnosis& found, const std::vector<SizeMatch>& matches) {
   const OutOfMemoryEvent& event = found.event;
   std::vector<std::string> tensors;
+  tensors.reserve(matches.size());
   for (const SizeMatch& match : matches)
     tensors.push_back(match.label + " in " + match.moment + " (" + match.item + ")");
   return {std::to_string(event.line),

@@ -64,6 +64,7 @@ class AxesFile {
 
   static std::vector<std::string_view> known_keys() {
     std::vector<std::string_view> keys;
+    keys.reserve(std::size(kMachineAxes) + plan_fields().size());
     for (const MachineAxis& axis : kMachineAxes) keys.emplace_back(axis.column);
     for (const PlanFieldRow& row : plan_fields()) keys.emplace_back(row.key);
     return keys;

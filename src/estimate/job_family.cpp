@@ -106,7 +106,7 @@ JobFamily::Shape& JobFamily::Rank::shape_for(std::int64_t batch, std::int64_t se
   return *shapes_.back();
 }
 
-JobFamily::JobFamily(const ModelSpec& model, TrainingPlan plan, Hardware hardware)
+JobFamily::JobFamily(const ModelSpec& model, const TrainingPlan& plan, Hardware hardware)
     : model_(std::make_unique<const ModelSpec>(with_sections(model))) {
   for (const RankKind& kind : distinct_ranks(plan, hardware)) {
     hardware.rank = kind.rank;

@@ -186,6 +186,7 @@ Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
   Tensor output = detach(body(inputs));
   grad_enabled_ = true;
   std::vector<Edge> edges;
+  edges.reserve(inputs.size());
   for (const Tensor& input : inputs) edges.push_back(edge(input));
   if (std::none_of(edges.begin(), edges.end(), [](const Edge& e) { return e.valid(); })) return output;
   record({&output}, std::move(edges), [kept = std::move(inputs), body](Recorder& recorder, Gradients& gradients) {

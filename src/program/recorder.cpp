@@ -51,6 +51,10 @@ void Recorder::begin_autocast(DType type) { autocast_ = type; }
 
 void Recorder::end_autocast() {
   autocast_.reset();
+  forget_copies();
+}
+
+void Recorder::forget_copies() {
   std::vector<CachedCopy> copies = std::move(copies_);
   copies_.clear();
   const bool outside = writer_.unit() == TraceWriter::kNoUnit;

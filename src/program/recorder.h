@@ -57,6 +57,8 @@ class Recorder {
   // Autocast to `type`; the cache of weight copies starts empty. end_autocast() frees the cached copies.
   void begin_autocast(DType type);
   void end_autocast();
+  // Frees the cached copies: the outermost autocast of a model's forward has ended, and another one may follow.
+  void forget_copies();
   [[nodiscard]] std::optional<DType> autocast() const { return autocast_; }
   // Autocast off inside (torch.autocast(enabled=False)) until resumed.
   void pause_autocast() { std::swap(autocast_, paused_autocast_); }

@@ -13,7 +13,7 @@ constexpr std::array<std::string_view, 11> kColumns{"kind", "id",   "label",   "
                                                     "low",  "high", "at_peak", "formula",  "source"};
 
 std::string csv_cell(std::string_view text) {
-  const std::string clean = clean_text(text);
+  std::string clean = clean_text(text);
   if (clean.find_first_of(",\"") == std::string::npos) return clean;
   std::string quoted = "\"";
   for (const char c : clean) {

@@ -199,7 +199,8 @@ class Picture {
     const std::size_t band = view_.bands.size() - 1 - place;
     const double column = (kWidth - 2 * kRight) / static_cast<double>(kLegendColumns);
     const double x = kRight + column * static_cast<double>(place % kLegendColumns);
-    const double at = legend + kLine * static_cast<double>(place / kLegendColumns);
+    const std::size_t line = place / kLegendColumns;
+    const double at = legend + kLine * static_cast<double>(line);
     out_ += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"12\" height=\"12\" rx=\"2\" class=\"mb-band {}\"/>\n",
                         length(x), length(at - 10), band_class(view_, band));
     text(x + 18, at, "mb-text", shortened(view_.bands[band].label, kLegendLabel));

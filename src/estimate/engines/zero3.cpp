@@ -307,9 +307,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   void leave_backward(const Zero3Coordinator::Group& module) {
     const auto at = std::find(active_.begin(), active_.end(), module);
-    const Zero3Coordinator::Group left = module;
-    if (at != active_.end()) active_.erase(at);
-    coordinator_.release(left);
+    coordinator_.release(module);
+    if (at != active_.end()) active_.erase(at);  // `module` may have been it
   }
 
   // reduce_scatter_coalesced: several gradients, or one that the ranks do not divide, are joined in a copy.

@@ -39,8 +39,8 @@ std::vector<Difference> compare(const PlanText& meant, const PlanText& said) {
 }  // namespace
 
 std::span<const Exporter> exporters() {
-  static const std::vector<Exporter> all = all_exporters();
-  return all;
+  static const std::vector<Exporter> kAll = all_exporters();
+  return kAll;
 }
 
 const Exporter* find_exporter(std::string_view name) {

@@ -105,6 +105,7 @@ bool has_adapter(const TrainingPlan& plan) { return plan.method != Method::full 
 
 Value text_list(const std::vector<std::string>& texts) {
   std::vector<Value> items;
+  items.reserve(texts.size());
   for (const std::string& text : texts) items.push_back(Value::of(text));
   return Value::make_list(std::move(items));
 }
