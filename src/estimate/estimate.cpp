@@ -101,6 +101,7 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
   };
   const auto worst = std::max_element(reports.begin(), reports.end(), highest);
   std::vector<RankBill> ranks;
+  ranks.reserve(reports.size());
   for (const Report& of_rank : reports) ranks.push_back(of_rank.ranks.front());
   Report report = std::move(*worst);
   report.ranks = std::move(ranks);

@@ -57,6 +57,7 @@ void Rollout::run(Forward& f, const Architecture& architecture, JobModules& job,
     if (reference != nullptr) fresh.push_back(column(completions, DType::fp32, "log-probabilities of the reference"));
   }
   std::vector<Tensor> shuffled;
+  shuffled.reserve(fresh.size());
   for (const Tensor& tensor : fresh) shuffled.push_back(r_.empty(tensor.shape(), tensor.dtype(), "shuffled", item));
   fresh.clear();
   buffered_ = std::move(shuffled);

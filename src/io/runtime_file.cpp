@@ -41,7 +41,7 @@ std::string keep_runtime_line(const DataDirs& dirs, const std::string& short_nam
   const fs::path folder = fs::path(dirs.folders.front()) / "hardware";
   std::error_code error;
   fs::create_directories(folder, error);
-  const std::string path = (folder / (short_name + ".json")).string();
+  std::string path = (folder / (short_name + ".json")).string();
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << write_json(tree);
   file.close();

@@ -77,10 +77,11 @@ std::vector<std::string> changed_fields(const PlanText& before, const PlanText& 
                                         const std::vector<PlanSetting>& settings) {
   std::vector<std::string> fields{setting.key};
   if (setting.key != "method") return fields;
-  for (const auto& [key, value] : after.all().entries()) {
+  for (const Value::Entry& entry : after.all().entries()) {
+    const std::string& key = entry.first;
     const bool own =
         std::any_of(settings.begin(), settings.end(), [&](const PlanSetting& one) { return one.key == key; });
-    if (!own && text_of(before, key) != write_json_line(value)) fields.push_back(key);
+    if (!own && text_of(before, key) != write_json_line(entry.second)) fields.push_back(key);
   }
   return fields;
 }

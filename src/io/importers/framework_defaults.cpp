@@ -45,6 +45,7 @@ Value keys_of(std::string_view settings) {
 
 std::vector<std::string> front_ends() {
   std::vector<std::string> names;
+  names.reserve(std::size(kFrontEnds));
   for (const FrontEnd& front : kFrontEnds) names.emplace_back(front.name);
   return names;
 }
