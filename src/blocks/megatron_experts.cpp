@@ -83,6 +83,7 @@ std::vector<Tensor> split_rows(Recorder& r, const Tensor& x, std::int64_t parts)
 Tensor joined(Recorder& r, const std::vector<Tensor>& parts, const Shape& shape) {
   Tensor out = r.empty(shape, parts.front().dtype(), "rows of all experts");
   std::vector<Edge> edges;
+  edges.reserve(parts.size());
   for (const Tensor& part : parts) edges.push_back(r.edge(part));
   if (!r.needs_node({&parts.front()})) return out;
   r.record({&out}, std::move(edges), [part = parts.front().shape(), count = parts.size()](Recorder& rec, Gradients& g) {

@@ -87,6 +87,7 @@ void check_stage_args(const TrainingPlan& plan, Problems& problems) {
                                      [&](const Argument& argument) { return argument.key == key; });
     if (known == kArguments.end()) {
       std::vector<std::string_view> keys;
+      keys.reserve(std::size(kArguments));
       for (const Argument& argument : kArguments) keys.push_back(argument.key);
       problems.add({"", "stage_args." + key, "unknown key", std::string(nearest_word(key, keys))});
     } else if (const std::string_view wrong = unlike(*known, text); !wrong.empty()) {
