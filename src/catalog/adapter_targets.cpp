@@ -5,19 +5,14 @@
 #include <string_view>
 
 #include "catalog/adapters.h"
+#include "catalog/default_targets.h"
 #include "membill/catalog.h"
 
 namespace membill {
 
 namespace {
 
-struct Targets {
-  std::string_view model_type;
-  std::array<std::string_view, 6>
-      modules;  // name endings; one regular expression for gemma4; empty entries end the list
-};
-
-constexpr Targets kAdaLora[] = {
+constexpr DefaultTargets kAdaLora[] = {
     {"t5", {"q", "k", "v", "o", "wi", "wo"}},
     {"gpt2", {"c_attn"}},
     {"bloom", {"query_key_value"}},
@@ -39,7 +34,7 @@ constexpr Targets kAdaLora[] = {
 };
 
 // The last module is the one of the MLP, whose input is scaled.
-constexpr Targets kIa3[] = {
+constexpr DefaultTargets kIa3[] = {
     {"t5", {"k", "v", "wo"}},
     {"gpt2", {"c_attn", "mlp.c_proj"}},
     {"bloom", {"query_key_value", "mlp.dense_4h_to_h"}},
@@ -63,9 +58,9 @@ constexpr Targets kIa3[] = {
 };
 
 template <std::size_t N>
-std::span<const std::string_view> find_targets(const Targets (&rows)[N], std::string_view model_type) {
-  const Targets* row = std::find_if(std::begin(rows), std::end(rows),
-                                    [&](const Targets& entry) { return entry.model_type == model_type; });
+std::span<const std::string_view> find_targets(const DefaultTargets (&rows)[N], std::string_view model_type) {
+  const DefaultTargets* row = std::find_if(std::begin(rows), std::end(rows),
+                                           [&](const DefaultTargets& entry) { return entry.model_type == model_type; });
   if (row == std::end(rows)) return {};
   const auto end = std::find(row->modules.begin(), row->modules.end(), std::string_view());
   return {row->modules.begin(), end};

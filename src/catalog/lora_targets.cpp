@@ -3,17 +3,12 @@
 #include <array>
 #include <string_view>
 
+#include "catalog/default_targets.h"
 #include "membill/catalog.h"
 
 namespace membill {
 
 namespace {
-
-struct DefaultTargets {
-  std::string_view model_type;
-  std::array<std::string_view, 6>
-      modules;  // name endings; one regular expression for gemma4; empty entries end the list
-};
 
 constexpr DefaultTargets kDefaultTargets[] = {
     {"t5", {"q", "v"}},
