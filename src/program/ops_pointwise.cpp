@@ -27,7 +27,7 @@ Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, 
   const ItemId item = to_parameter ? writer_.item("gradients") : items_.forward;
   if (!symbols_.equal(gradient.shape().elements(), shape.elements())) {
     Tensor reduced = empty(shape, gradient.dtype(), "summed gradient", item);
-    if (symbols_.evaluate(shape.elements()) == symbols_.evaluate(gradient.width()))
+    if (symbols_.equal(shape.elements(), gradient.width()))
       use_reduction_scratch(*this, gradient.rows(), gradient.width());
     gradient = std::move(reduced);
   }

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "estimate/simulation.h"
 #include "io/model_source.h"
 #include "io/preset_files.h"
 #include "membill/catalog.h"
@@ -108,6 +109,18 @@ TEST_CASE("shared folds equal single estimates for every model type") {
 
 TEST_CASE("shared replays equal single estimates") {
   for (const Plan& plan : plans()) check_family("llama-3.2-1b", plan, true);
+}
+
+// A decision on the value of a size binds the trace to one batch and length: a sweep would simulate every case again.
+TEST_CASE("a checkpointed LoRA job's trace is not bound to one batch and length") {
+  TrainingPlan plan;
+  Problems problems;
+  read_plan_settings({{"method", "lora"}, {"checkpointing", "full"}, {"batch", "3"}}, "test", plan, problems);
+  const ModelSpec model = with_sections(io::describe_model(io::load_model("llama-2-7b", {}, "MODEL")));
+  const Simulation job = simulate_shape(model, plan, Hardware());
+  std::size_t bound = 0;
+  for (const Decision& decision : job.symbols.decisions()) bound += decision.kind == Decision::Kind::value;
+  CHECK(bound == 0);
 }
 
 // A size that is read from the plan itself is not among the decisions that tell which cases share a simulation.
