@@ -85,8 +85,8 @@ bool is_linear(const AdaptedModule& module) {
   return module.module == ModuleKind::linear || module.module == ModuleKind::conv1d;
 }
 
-bool can_have_adapter(const AdaptedModule& module) {
-  return is_linear(module) || module.module == ModuleKind::embedding;
+bool can_have_adapter(ModuleKind kind) {
+  return kind == ModuleKind::linear || kind == ModuleKind::conv1d || kind == ModuleKind::embedding;
 }
 
 bool is_head(const ModelSpec& model, const AdaptedModule& module) {
@@ -97,13 +97,6 @@ bool is_head(const ModelSpec& model, const AdaptedModule& module) {
            tensor.module_name() == module.name;
   });
 }
-
-bool ends_with_name(std::string_view name, std::string_view target) {
-  if (name == target) return true;
-  return name.size() > target.size() && name.ends_with(target) && name[name.size() - target.size() - 1] == '.';
-}
-
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
 
 const Rewrite* find_rewrite(std::string_view model_type) {
   static const Rewrite kMixtral{

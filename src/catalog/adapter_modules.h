@@ -14,12 +14,9 @@ namespace membill::peft {
 
 [[nodiscard]] bool is_linear(const AdaptedModule& module);
 // A linear, conv1d or embedding.
-[[nodiscard]] bool can_have_adapter(const AdaptedModule& module);
+[[nodiscard]] bool can_have_adapter(ModuleKind kind);
 // The model's output layer, which all-linear leaves out.
 [[nodiscard]] bool is_head(const ModelSpec& model, const AdaptedModule& module);
-// True when `target` is `name` or the last of its dotted parts.
-[[nodiscard]] bool ends_with_name(std::string_view name, std::string_view target);
-[[nodiscard]] std::string_view last_part(std::string_view name);
 
 // How transformers 5 and PEFT treat a type whose experts are fused parameters: names of the former expert modules, and the
 // parameter that stands for each. Empty for other types.

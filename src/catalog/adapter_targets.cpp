@@ -1,6 +1,5 @@
 // PEFT's default targets of AdaLoRA and (IA)3 by model type. Source: peft 0.21.2, TRANSFORMERS_MODELS_TO_ADALORA_TARGET_MODULES_MAPPING,
 // ..._IA3_TARGET_MODULES_MAPPING and ..._IA3_FEEDFORWARD_MODULES_MAPPING in src/peft/utils/constants.py.
-#include <algorithm>
 #include <array>
 #include <string_view>
 
@@ -56,15 +55,6 @@ constexpr DefaultTargets kIa3[] = {
     {"qwen2", {"q_proj", "v_proj", "down_proj"}},
     {"qwen3", {"q_proj", "v_proj", "down_proj"}},
 };
-
-template <std::size_t N>
-std::span<const std::string_view> find_targets(const DefaultTargets (&rows)[N], std::string_view model_type) {
-  const DefaultTargets* row = std::find_if(std::begin(rows), std::end(rows),
-                                           [&](const DefaultTargets& entry) { return entry.model_type == model_type; });
-  if (row == std::end(rows)) return {};
-  const auto end = std::find(row->modules.begin(), row->modules.end(), std::string_view());
-  return {row->modules.begin(), end};
-}
 
 constexpr std::array<std::string_view, 2> kVeraOfPhi{"q_proj", "v_proj"};
 

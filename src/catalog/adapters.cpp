@@ -7,6 +7,7 @@
 
 #include "base/first_rank.h"
 #include "catalog/adapter_modules.h"
+#include "catalog/module_names.h"
 #include "membill/catalog.h"
 #include "membill/problem.h"
 
@@ -14,37 +15,11 @@ namespace membill {
 
 namespace {
 
-constexpr std::size_t kLongestPattern = 1000;
-
-bool is_pattern(std::string_view target) { return target.find_first_of("*+?[](){}|^$\\") != std::string_view::npos; }
-
 bool is_all_linear(const std::vector<std::string>& targets) {
   constexpr std::string_view kShorthand = "all-linear";
   return targets.size() == 1 &&
          std::equal(targets[0].begin(), targets[0].end(), kShorthand.begin(), kShorthand.end(),
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
-}
-
-std::optional<std::regex> compile(const std::string& pattern, std::string& failure) {
-  if (pattern.size() > kLongestPattern) {
-    failure = "the pattern of adapter targets is longer than " + std::to_string(kLongestPattern) + " characters";
-    return std::nullopt;
-  }
-  auto options = std::regex::ECMAScript;
-#ifdef __GLIBCXX__
-  options |= std::regex_constants::__polynomial;  // time that does not grow exponentially with the name
-#endif
-  try {
-    return std::regex(pattern, options);
-  } catch (const std::regex_error&) {
-    failure = "'" + pattern + "' is no regular expression";
-    return std::nullopt;
-  }
-}
-
-std::string with_layer(std::string name, std::int64_t layer) {
-  const std::size_t star = name.find('*');
-  return star == std::string::npos ? name : name.replace(star, 1, std::to_string(layer));
 }
 
 class Matcher {
@@ -73,14 +48,19 @@ class Matcher {
     }
     for (const AdaptedModule& module : all_) {
       if (!peft::is_linear(module) || peft::is_head(model_, module)) continue;
-      if (rewritten.count(peft::last_part(module.name)) == 0) take(module, plan_.rank);
+      if (rewritten.count(last_part(module.name)) == 0) take(module, plan_.rank);
     }
     if (rewrite != nullptr) match_rewritten(*rewrite, rewritten);
   }
 
   void match_pattern(const std::string& pattern) {
-    const std::optional<std::regex> expression = compile(pattern, match_.failure);
-    if (!expression) return;
+    const std::optional<std::regex> expression = compile_pattern(pattern);
+    if (!expression) {
+      match_.failure = pattern.size() > kLongestPattern ? "the pattern of adapter targets is longer than " +
+                                                              std::to_string(kLongestPattern) + " characters"
+                                                        : "'" + pattern + "' is no regular expression";
+      return;
+    }
     for (AdaptedModule module : all_) {
       if (module.module == ModuleKind::parameter) continue;
       std::vector<std::int64_t> layers;
@@ -136,7 +116,7 @@ class Matcher {
     for (const AdaptedModule& module : all_) {
       if (module.module != ModuleKind::parameter) continue;
       for (const std::string_view parameter : parameters) {
-        if (!peft::ends_with_name(module.name, parameter)) continue;
+        if (!ends_with_name(module.name, parameter)) continue;
         take(module, parameter == "gate_up_proj" ? checked_mul(2, plan_.rank) : plan_.rank);
       }
     }
@@ -146,7 +126,7 @@ class Matcher {
   void match_name(const std::string& target) {
     bool found = false;
     for (const AdaptedModule& module : all_) {
-      if (!peft::ends_with_name(module.name, target)) continue;
+      if (!ends_with_name(module.name, target)) continue;
       if (module.module == ModuleKind::parameter && target.find('.') == std::string::npos) continue;
       found = true;
       take_named(module, target);
@@ -174,7 +154,7 @@ class Matcher {
   [[nodiscard]] std::string nearest(const std::string& target) const {
     std::vector<std::string_view> words;
     for (const AdaptedModule& module : all_) {
-      if (peft::can_have_adapter(module)) words.push_back(peft::last_part(module.name));
+      if (peft::can_have_adapter(module.module)) words.push_back(last_part(module.name));
     }
     return std::string(nearest_word(target, words));
   }
@@ -197,8 +177,7 @@ class Matcher {
       match_.failure = std::string(name_of_method()) + " does not work on embeddings";
     }
     const std::string_view mlp = method_ == Method::ia3 ? ia3_feed_forward(model_.model_type) : std::string_view();
-    for (AdaptedModule& module : match_.modules)
-      module.feed_forward = !mlp.empty() && peft::ends_with_name(module.name, mlp);
+    for (AdaptedModule& module : match_.modules) module.feed_forward = !mlp.empty() && ends_with_name(module.name, mlp);
   }
 
   [[nodiscard]] bool has_embedding() const {

@@ -56,13 +56,7 @@ constexpr DefaultTargets kDefaultTargets[] = {
 }  // namespace
 
 std::span<const std::string_view> default_lora_targets(std::string_view model_type) {
-  for (const DefaultTargets& row : kDefaultTargets) {
-    if (row.model_type != model_type) continue;
-    std::size_t count = 0;
-    while (count < row.modules.size() && !row.modules[count].empty()) ++count;
-    return {row.modules.data(), count};
-  }
-  return {};
+  return find_targets(kDefaultTargets, model_type);
 }
 
 }  // namespace membill

@@ -1,7 +1,9 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "catalog/adapter_modules.h"
 #include "catalog/adapters.h"
+#include "catalog/module_names.h"
 #include "estimate/checks.h"
 #include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
@@ -32,27 +34,11 @@ std::vector<Module> modules_of(const ModelSpec& model) {
   return modules;
 }
 
-// PEFT's rule for a list of names: the whole name, or its last parts.
-bool ends_with_name(std::string_view module, std::string_view name) {
-  if (module == name) return true;
-  return module.size() > name.size() && module.substr(module.size() - name.size()) == name &&
-         module[module.size() - name.size() - 1] == '.';
-}
-
-std::string_view last_part(std::string_view name) { return name.substr(name.rfind('.') + 1); }
-
-// A name with a character that no module name has is a pattern.
-bool is_pattern(std::string_view name) { return name.find_first_of("*+?[](){}|^$\\") != std::string_view::npos; }
-
-bool has_adapter_form(ModuleKind kind) {
-  return kind == ModuleKind::linear || kind == ModuleKind::conv1d || kind == ModuleKind::embedding;
-}
-
 std::string nearest_module(const std::vector<Module>& modules, std::string_view name, bool adapters_only) {
   std::vector<std::string_view> words;
   for (const Module& module : modules) {
     const std::string_view word = last_part(module.name);
-    if (adapters_only && !has_adapter_form(module.kind)) continue;
+    if (adapters_only && !peft::can_have_adapter(module.kind)) continue;
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
   }
   const std::string_view nearest = nearest_word(name, words);
@@ -65,7 +51,7 @@ void check_target(const std::vector<Module>& modules, const std::string& target,
   bool found = false;
   for (const Module& module : modules) {
     if (!ends_with_name(module.name, target)) continue;
-    if (has_adapter_form(module.kind)) return;
+    if (peft::can_have_adapter(module.kind)) return;
     found = true;
   }
   problems.add({"", "adapter.targets",
@@ -113,7 +99,12 @@ void check_trained(const ModelSpec& model, const std::vector<Module>& modules, c
         problems.add(
             {"", kKey, quoted(names[i]) + " is no module of the model", nearest_module(modules, names[i], false)});
   } catch (const BadPattern& pattern) {
-    problems.add({"", kKey, quoted(pattern.name) + " is no regular expression", ""});
+    const bool long_one = pattern.name.size() > kLongestPattern;
+    problems.add(
+        {"", kKey,
+         quoted(pattern.name) + (long_one ? " is longer than " + std::to_string(kLongestPattern) + " characters"
+                                          : std::string(" is no regular expression")),
+         ""});
   }
 }
 

@@ -2,34 +2,16 @@
 
 #include <algorithm>
 
+#include "catalog/module_names.h"
+
 namespace membill {
-namespace {
-
-bool is_pattern(const std::string& name) { return name.find_first_of("*+?[](){}|^$\\") != std::string::npos; }
-
-std::string with_layer(std::string name, std::int64_t layer) {
-  const std::size_t star = name.find('*');
-  return star == std::string::npos ? name : name.replace(star, 1, std::to_string(layer));
-}
-
-std::regex compile(const std::string& name) {
-  if (!is_pattern(name)) return {};
-  auto options = std::regex::ECMAScript;
-#ifdef __GLIBCXX__
-  options |= std::regex_constants::__polynomial;  // time that does not grow exponentially with the name
-#endif
-  try {
-    return std::regex(name, options);
-  } catch (const std::regex_error&) {
-    throw BadPattern{name};
-  }
-}
-
-}  // namespace
 
 TrainedTensors::TrainedTensors(const ModelSpec& model, const TrainingPlan& plan) : model_(model), plan_(plan) {
   if (plan.method != Method::freeze) return;
-  for (const std::string& name : plan.freeze.trainable_modules) patterns_.push_back(compile(name));
+  for (const std::string& name : plan.freeze.trainable_modules) {
+    patterns_.push_back(is_pattern(name) ? compile_pattern(name) : std::regex());
+    if (!patterns_.back()) throw BadPattern{name};
+  }
 }
 
 bool TrainedTensors::trains(const Section& section, std::int64_t layer, const TensorSpec& tensor) const {
@@ -65,7 +47,7 @@ bool TrainedTensors::matches_any(std::size_t name) const {
 
 bool TrainedTensors::named(std::size_t name, const std::string& parameter) const {
   const std::string& word = plan_.freeze.trainable_modules[name];
-  if (is_pattern(word)) return std::regex_search(parameter, patterns_[name], std::regex_constants::match_continuous);
+  if (is_pattern(word)) return std::regex_search(parameter, *patterns_[name], std::regex_constants::match_continuous);
   return ("." + parameter + ".").find("." + word + ".") != std::string::npos;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class TrainedTensors {
 
   const ModelSpec& model_;
   const TrainingPlan& plan_;
-  std::vector<std::regex> patterns_;  // one a name; of plain names it is not used
+  std::vector<std::optional<std::regex>> patterns_;  // one a name; of plain names it is not used
   mutable std::vector<std::vector<bool>> kinds_;
 };
 

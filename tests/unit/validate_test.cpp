@@ -232,6 +232,14 @@ TEST_CASE("modules that the model does not have", "[validate]") {
           c.plan.method = Method::freeze;
           c.plan.freeze.trainable_modules = {"self_attn", "embed_tokns"};
         }) == "freeze.trainable_modules: 'embed_tokns' is no module of the model (embed_tokens)\n");
+
+  // std::regex recurses over a pattern: this one would overflow the stack.
+  const std::string problem = found([](Case& c) {
+    c.plan.method = Method::freeze;
+    c.plan.freeze.trainable_modules = {std::string(200000, '(')};
+  });
+  CHECK(problem.starts_with("freeze.trainable_modules: '(((("));
+  CHECK(problem.ends_with("' is longer than 1000 characters\n"));
 }
 
 TEST_CASE("an engine must be able to shard as asked", "[validate]") {
