@@ -41,6 +41,7 @@ struct ReadBack {
 
 ReadBack read_back(std::string_view format, const ExportJob& job, const Value& tree, const DataDirs& dirs) {
   ImportContext context;
+  context.reads_pins = false;
   context.dirs = dirs;
   context.format = std::string(format);
   context.gpus = job.count;

@@ -58,6 +58,7 @@ std::string export_text(const Exporter& exporter, const ExportJob& job, Problems
 std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,
                                   const DataDirs& dirs) {
   ImportContext context;
+  context.reads_pins = false;
   context.dirs = dirs;
   context.format = std::string(exporter.name);
   context.gpus = job.count;

@@ -101,7 +101,7 @@ std::string preset_of_relative(const std::string& name, const DataDirs& dirs, st
   const std::vector<ModelPreset> presets = all_models(dirs);
   for (const std::string& relative : relatives(name, quantization)) {
     if (std::string found = preset_of(relative, presets); !found.empty()) return found;
-    if (std::string found = preset_of(base_of_fine_tune(relative), presets); !found.empty()) return found;
+    if (std::string base = base_of_fine_tune(relative); !base.empty()) return base;
   }
   quantization.clear();
   return {};

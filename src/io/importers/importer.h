@@ -25,6 +25,7 @@ struct ImportContext {
   std::optional<std::int64_t> gpus;   // --gpus
   std::optional<std::string> model;   // MODEL, which goes before the model of the job
   std::optional<std::string> format;  // --as
+  bool reads_pins = true;             // releases pinned in the job's folder; false: the text has no folder
 };
 
 // How a program is started.

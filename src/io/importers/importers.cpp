@@ -173,7 +173,7 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   draft.folder = source.folder;
   draft.processes = source.launch.processes;
   draft.nodes = source.launch.nodes;
-  read_software(draft);
+  if (context.reads_pins) read_software(draft);
   importer.read(source, draft);
   read_environment(source.launch, draft);
   JobFile job = finish_draft(draft);
