@@ -62,7 +62,11 @@ class JobFamily {
  private:
   class Shape;
   class Rank;
-  [[nodiscard]] Rank& heaviest(std::int64_t batch, std::int64_t seq);
+  struct Heaviest {
+    Rank* rank = nullptr;
+    CaseFigures figures;
+  };
+  [[nodiscard]] Heaviest heaviest(std::int64_t batch, std::int64_t seq);
   std::unique_ptr<const ModelSpec> model_;    // as it is simulated
   std::vector<std::unique_ptr<Rank>> ranks_;  // one of each kind
 };

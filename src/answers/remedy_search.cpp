@@ -20,6 +20,12 @@ bool is_better(const RemedyTrial& a, const RemedyTrial& b) {
   return key(a) < key(b);
 }
 
+std::vector<PlanSetting> settings_of(const std::vector<Remedy>& list) {
+  std::vector<PlanSetting> all;
+  for (const Remedy& remedy : list) all.insert(all.end(), remedy.settings.begin(), remedy.settings.end());
+  return all;
+}
+
 class RemedySearch {
  public:
   RemedySearch(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
@@ -50,9 +56,7 @@ class RemedySearch {
   [[nodiscard]] std::optional<TrainingPlan> apply(const std::vector<Remedy>& list) const {
     TrainingPlan plan = plan_;
     Problems problems;
-    std::vector<PlanSetting> settings;
-    for (const Remedy& remedy : list) settings.insert(settings.end(), remedy.settings.begin(), remedy.settings.end());
-    read_plan_settings(settings, "", plan, problems);
+    read_plan_settings(settings_of(list), "", plan, problems);
     if (!problems.empty() || !validate(model_, plan, hardware_).empty()) return std::nullopt;
     return plan;
   }
@@ -130,7 +134,7 @@ class RemedySearch {
     if (!best) return;
     if (!suffices(*best)) {
       result_.smallest = best;
-      if (const auto plan = apply(best->remedies)) result_.card_then = smallest_card(*plan);
+      result_.card_then = smallest_card(best->plan);
       return;
     }
     for (std::size_t i = best->remedies.size(); i-- > 0;) {
@@ -142,16 +146,24 @@ class RemedySearch {
     result_.together.push_back(*best);
   }
 
+  // Device bytes of a job that is valid and fits; the allocator is replayed only where the tensors alone are within `capacity`.
+  [[nodiscard]] std::optional<std::int64_t> device_if_it_fits(const TrainingPlan& plan, const Hardware& hardware,
+                                                              std::int64_t capacity) const {
+    if (!validate(model_, plan, hardware).empty()) return std::nullopt;
+    JobFamily family(model_, plan, hardware);
+    if (family.fold(plan.batch, plan.seq).requested > capacity) return std::nullopt;
+    const CaseFigures figures = family.replay(plan.batch, plan.seq);
+    if (figures.answer != Answer::fits) return std::nullopt;
+    return figures.device.value_or(0);
+  }
+
   [[nodiscard]] std::optional<CardFound> smallest_card(const TrainingPlan& plan) const {
     for (const GpuSpec& card : cards_) {
       Hardware hardware = hardware_;
       hardware.gpu = card;
-      if (!card.usable || !validate(model_, plan, hardware).empty()) continue;
-      JobFamily family(model_, plan, hardware);
-      if (family.fold(plan.batch, plan.seq).requested > card.usable->count()) continue;
-      const CaseFigures figures = family.replay(plan.batch, plan.seq);
-      if (figures.answer == Answer::fits)
-        return CardFound{card.short_name, card.usable->count(), figures.device.value_or(0)};
+      if (!card.usable) continue;
+      if (const auto device = device_if_it_fits(plan, hardware, card.usable->count()))
+        return CardFound{card.short_name, card.usable->count(), *device};
     }
     return std::nullopt;
   }
@@ -163,14 +175,11 @@ class RemedySearch {
     if (!sharded) read_plan_settings({{"engine", "deepspeed"}, {"sharding.zero", "3"}}, "", plan, problems);
     if (!problems.empty()) return std::nullopt;
     for (std::int64_t count = 2; count <= kMostCards; count *= 2) {
+      if (count <= hardware_.count || count % hardware_.nodes != 0) continue;
       Hardware hardware = hardware_;
       hardware.count = count;
-      if (count <= hardware_.count || count % hardware.nodes != 0) continue;
-      if (!validate(model_, plan, hardware).empty()) continue;
-      JobFamily family(model_, plan, hardware);
-      if (family.fold(plan.batch, plan.seq).requested > hardware.usable()->count()) continue;
-      const CaseFigures figures = family.replay(plan.batch, plan.seq);
-      if (figures.answer == Answer::fits) return CardsFound{count, figures.device.value_or(0), !sharded};
+      if (const auto device = device_if_it_fits(plan, hardware, hardware.usable()->count()))
+        return CardsFound{count, *device, !sharded};
     }
     return std::nullopt;
   }
@@ -184,11 +193,7 @@ class RemedySearch {
 
 }  // namespace
 
-std::vector<PlanSetting> RemedyTrial::settings() const {
-  std::vector<PlanSetting> all;
-  for (const Remedy& remedy : remedies) all.insert(all.end(), remedy.settings.begin(), remedy.settings.end());
-  return all;
-}
+std::vector<PlanSetting> RemedyTrial::settings() const { return settings_of(remedies); }
 
 RemedyPlan find_remedies(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                          const std::vector<GpuSpec>& cards) {

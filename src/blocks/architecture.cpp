@@ -49,10 +49,7 @@ Tensor Architecture::head(Forward& f, const Modules& outer, Tensor hidden) const
 
 Tensor Architecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                           Tensor* outputs) const {
-  if (f.plan.loss == LossKind::fused) {
-    Module* own = outer.find(head_name());
-    return cut_loss(f, (own != nullptr ? *own : outer.at(embedding_name())).weight, hidden);
-  }
+  if (f.plan.loss == LossKind::fused) return cut_loss(f, head_matrix(outer).weight, hidden);
   Tensor logits = head(f, outer, hidden);
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = causal_lm_loss(f, logits, labels);

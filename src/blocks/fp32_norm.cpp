@@ -13,6 +13,14 @@ Tensor fp32_rms_norm(Forward& f, Module& module, const Tensor& x) {
   return r.cast(r.mul(std::move(normalised), module.weight.value, "norm output in fp32"), x.dtype());
 }
 
+Tensor rotate_halves(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  const Size half = r.symbols().ceil_div(x.width(), Size(2));
+  const Tensor first = r.slice(x, half), second = r.slice(x, half);
+  const Tensor rotated = r.concatenate(r.neg(second), first, x.shape());
+  return r.add(r.mul_scalar(x, "turned"), r.mul_scalar(rotated, "turned halves"));
+}
+
 Tensor tune_mlp(Forward& f, const Modules& modules, const Tensor& x) {
   Tensor gate = f.r.silu(apply_linear(f, modules.at("mlp.gate_proj"), x));
   Tensor product = f.r.mul(std::move(gate), apply_linear(f, modules.at("mlp.up_proj"), x), "gated product");

@@ -14,16 +14,8 @@ constexpr std::int64_t kChunk = 128;  // finetune/lora.py lm_head_chunk_size, ut
 
 // apply_rope, and the cat with the part that is not turned.
 Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) {
-  Recorder& r = f.r;
-  const Tensor by_head = r.view(x, {f.dims.N * heads, width});
-  const Size half = r.symbols().ceil_div(width, Size(2));
-  Tensor turned;
-  {
-    const Tensor first = r.slice(by_head, half), second = r.slice(by_head, half);
-    const Tensor rotated = r.concatenate(r.neg(second), first, by_head.shape());
-    turned = r.add(r.mul_scalar(by_head, "turned"), r.mul_scalar(rotated, "turned halves"));
-  }
-  return r.contiguous_copy(std::move(turned), by_head.shape(), "turned heads");
+  const Tensor by_head = f.r.view(x, {f.dims.N * heads, width});
+  return f.r.contiguous_copy(rotate_halves(f, by_head), by_head.shape(), "turned heads");
 }
 
 // Queries, keys and values are parts of one product: where the values are kept as they are, all of it stays.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "blocks/loss.h"
 #include "blocks/megatron_parallel.h"
 
 namespace membill {
@@ -63,22 +64,6 @@ Tensor weighted_activation(Recorder& r, const Tensor& x, const Tensor& weights, 
   return out;
 }
 
-// torch.split along rows into one view for each expert; the gradients are joined.
-std::vector<Tensor> split_rows(Recorder& r, const Tensor& x, std::int64_t parts) {
-  const Shape shape{r.symbols().ceil_div(x.rows(), Size(parts)), x.width()};
-  std::vector<Tensor> views(static_cast<std::size_t>(parts));
-  std::vector<Tensor*> outputs;
-  for (Tensor& view : views) {
-    view = r.view(x, shape);
-    outputs.push_back(&view);
-  }
-  if (!r.needs_node({&x})) return views;
-  r.record(outputs, {r.edge(x)}, [whole = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(whole, type, "joined gradient of the experts")};
-  });
-  return views;
-}
-
 // torch.cat; the gradients are views.
 Tensor joined(Recorder& r, const std::vector<Tensor>& parts, const Shape& shape) {
   Tensor out = r.empty(shape, parts.front().dtype(), "rows of all experts");
@@ -107,7 +92,9 @@ Tensor run_expert(Forward& f, const LayerContext& layer, std::int64_t expert, co
 Tensor run_experts_in_turn(Forward& f, const LayerContext& layer, const Tensor& rows, const Tensor& weights) {
   const std::int64_t count = layer.kind.moe->experts;
   if (count == 1) return run_expert(f, layer, 0, rows, weights);
-  const std::vector<Tensor> tokens = split_rows(f.r, rows, count), of_tokens = split_rows(f.r, weights, count);
+  constexpr const char* kGradient = "joined gradient of the experts";
+  const std::vector<Tensor> tokens = chunks_of(f, rows, count, kGradient),
+                            of_tokens = chunks_of(f, weights, count, kGradient);
   std::vector<Tensor> outputs;
   for (std::int64_t expert = 0; expert < count; ++expert) {
     const auto at = static_cast<std::size_t>(expert);

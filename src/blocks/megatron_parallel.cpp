@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "blocks/layers.h"
 #include "blocks/megatron_attention.h"
 #include "program/reduction.h"
 
@@ -11,14 +12,19 @@ namespace {
 
 bool is_split(const Forward& f) { return f.plan.parallel.tp > 1; }
 
-// y = x whose gradient is a tensor of `shape`, made anew: a gather in backward, or the copy that an in-place write needs.
-Tensor with_new_gradient(Forward& f, const Tensor& x, Tensor y, const Shape& shape, const char* label) {
+// True where outputs are summed over ranks into as many parts as there are ranks.
+bool splits_sequence(const Forward& f) { return f.plan.parallel.sp && is_split(f); }
+
+// x summed over the ranks: in place, or this rank's rows of it, whose gradient is gathered.
+Tensor reduced_to_stream(Forward& f, const Tensor& x) {
   Recorder& r = f.r;
-  if (!r.needs_node({&x})) return y;
-  r.record({&y}, {r.edge(x)}, [shape, type = x.dtype(), label](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, label)};
+  if (!splits_sequence(f)) return x;
+  Tensor part = r.empty({stream_rows(f), x.width()}, x.dtype(), "sum over ranks, this rank's rows");
+  if (!r.needs_node({&x})) return part;
+  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(whole, type, "gathered gradient")};
   });
-  return y;
+  return part;
 }
 
 // Ids of other ranks' rows: compared, masked, shifted.
@@ -94,8 +100,6 @@ Size heads_of(const Forward& f) {
 
 }  // namespace
 
-bool splits_sequence(const Forward& f) { return f.plan.parallel.sp && is_split(f); }
-
 Size stream_rows(const Forward& f) {
   return splits_sequence(f) ? f.r.symbols().ceil_div(f.dims.N, Size(f.plan.parallel.tp)) : f.dims.N;
 }
@@ -108,12 +112,6 @@ Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x) {
   return parallel_linear(f, weight, nullptr, x, false);
 }
 
-Tensor reduced_to_stream(Forward& f, Tensor x) {
-  if (!splits_sequence(f)) return x;
-  Tensor part = f.r.empty({stream_rows(f), x.width()}, x.dtype(), "sum over ranks, this rank's rows");
-  return with_new_gradient(f, x, std::move(part), x.shape(), "gathered gradient");
-}
-
 Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x) {
   return reduced_to_stream(f, parallel_linear(f, weight, nullptr, x, false));
 }
@@ -122,7 +120,7 @@ Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, co
   Recorder& r = f.r;
   const LocalIds local = is_split(f) ? local_ids(f, ids) : LocalIds{{}, ids};
   Tensor rows = r.embedding(local.ids, words);
-  if (is_split(f)) rows = with_new_gradient(f, rows, r.view(rows, rows.shape()), rows.shape(), "masked gradient");
+  if (is_split(f)) rows = part_of(f, rows, rows.shape(), "masked gradient");
   const bool strided = !f.one_row();
   if (positions != nullptr) {
     const Tensor places = r.embedding(column(f, f.dims.N, DType::int64, "positions"), *positions);
@@ -131,9 +129,8 @@ Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, co
   if (strided) rows = r.contiguous_copy(std::move(rows), {f.dims.N, f.dims.h}, "embedding, tokens first");
   if (splits_sequence(f)) {
     const Shape part{stream_rows(f), f.dims.h};
-    Tensor stream = positions != nullptr
-                        ? with_new_gradient(f, rows, r.view(rows, rows.shape()), rows.shape(), "gathered gradient")
-                        : reduced_to_stream(f, std::exchange(rows, {}));
+    Tensor stream = positions != nullptr ? part_of(f, rows, rows.shape(), "gathered gradient")
+                                         : reduced_to_stream(f, std::exchange(rows, {}));
     rows.drop();
     rows = r.contiguous_copy(std::move(stream), part, "this rank's rows, copied");
   }

@@ -9,8 +9,6 @@ namespace membill {
 
 // Rows of the residual stream that a rank holds: N, or N/t with sequence parallelism.
 [[nodiscard]] Size stream_rows(const Forward& f);
-// True where outputs are summed over ranks into as many parts as there are ranks.
-[[nodiscard]] bool splits_sequence(const Forward& f);
 
 // ColumnParallelLinear: rows of the stream to N rows of this rank's columns. With `bias` the sum is a tensor of its own.
 [[nodiscard]] Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x);
@@ -18,8 +16,6 @@ namespace membill {
 [[nodiscard]] Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x);
 // A split linear inside an expert, whose rows the dispatcher has gathered: no communication.
 [[nodiscard]] Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x);
-// x summed over the ranks: in place, or this rank's rows of it.
-[[nodiscard]] Tensor reduced_to_stream(Forward& f, Tensor x);
 
 // VocabParallelEmbedding with what LanguageModelEmbedding does to its output: positions, the stream's layout, dropout.
 [[nodiscard]] Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids);

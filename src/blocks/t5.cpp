@@ -166,8 +166,6 @@ Tensor T5Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids
   return f.r.dropout(std::move(tokens), f.hidden_dropout);
 }
 
-LayerInputs T5Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }
-
 // The labels, shifted right, are the decoder's input.
 Tensor T5Architecture::enter_section(Forward& f, const Modules& outer, const Section& section, Tensor hidden,
                                      LayerInputs& inputs) const {

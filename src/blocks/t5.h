@@ -9,7 +9,6 @@ namespace membill {
 class T5Architecture : public Architecture {
  public:
   [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
-  [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
   // Between the encoder's last layer and the decoder's first.
   [[nodiscard]] Tensor enter_section(Forward& f, const Modules& outer, const Section& section, Tensor hidden,
                                      LayerInputs& inputs) const override;

@@ -27,14 +27,6 @@ Tensor rotate_pairs(Forward& f, const Tensor& x) {
   return r.cast(both, x.dtype());
 }
 
-Tensor rotate_halves(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  const Size half = r.symbols().ceil_div(x.width(), Size(2));
-  const Tensor first = r.slice(x, half), second = r.slice(x, half);
-  const Tensor rotated = r.concatenate(r.neg(second), first, x.shape());
-  return r.add(r.mul_scalar(x, "turned"), r.mul_scalar(rotated, "turned halves"));
-}
-
 // Output chunks: as the plan says, the recipes' 8 where it says nothing, 0 for cross entropy over the whole.
 std::int64_t chunk_count(const Forward& f) {
   if (f.plan.loss_chunk > 0) return loss_chunks(f);

@@ -13,25 +13,25 @@ class PpoForward : public TrlForward {
 
   void score(const ReferenceModel& reference, const ScoringModel& value, const ScoringModel& reward,
              const Tensor& logits) {
-    { const Tensor drawn = log_probabilities(f_, logits); }
+    { const Tensor drawn = classic_log_probabilities(f_, logits); }
     compare(reference);
     for (const ScoringModel* model : {&value, &reward}) {
       HiddenStates states;
-      { const Tensor scores = scores_of(f_, *model, states); }
+      { const Tensor scores = scores_of(*model, states); }
       states.release(r_);
     }
   }
 
   Tensor loss(ModelModules& policy, const ScoringModel& value, PpoOutputs& outputs) {
     HiddenStates critic;
-    Tensor values = scores_of(f_, value, critic);
+    Tensor values = scores_of(value, critic);
     outputs.logits = whole_logits(f_, policy, &outputs.states);
     critic.release(r_);
     if (r_.autocast()) values = r_.cast(std::move(values), DType::fp32);
     const Tensor logits = part_of(f_, over_temperature(outputs.logits), {counted_, f_.dims.V},
                                   "gradient of the completions' logits, zero-filled");
     r_.set_items(f_.items.loss_probabilities);
-    Tensor policy_loss = total(log_probabilities(f_, logits));
+    Tensor policy_loss = total(classic_log_probabilities(f_, logits));
     Tensor value_loss =
         total(r_.square(part_of(f_, values, {counted_, Size(1)}, "gradient of the completions' values, zero-filled")));
     return r_.add(std::move(policy_loss), std::move(value_loss), "loss");
@@ -53,8 +53,6 @@ class PpoForward : public TrlForward {
     return divided;
   }
 
-  Tensor log_probabilities(Forward& f, const Tensor& logits) const { return classic_log_probabilities(f, logits); }
-
   // The reference's logits are in the model's type: log-softmax a row at a time.
   void compare(const ReferenceModel& reference) {
     HiddenStates states;
@@ -70,11 +68,11 @@ class PpoForward : public TrlForward {
     f_.adapters = adapters;
   }
 
-  Tensor scores_of(Forward& like, const ScoringModel& scoring, HiddenStates& states) const {
+  Tensor scores_of(const ScoringModel& scoring, HiddenStates& states) const {
     Dims dims = scoring.dims;
-    dims.b = like.dims.b, dims.s = like.dims.s, dims.N = like.dims.N, dims.samples = like.dims.samples;
-    Forward f{r_, scoring.model, like.plan, dims, like.items, like.stream, like.attention_dropout, like.hidden_dropout};
-    f.quiet = like.quiet;
+    dims.b = f_.dims.b, dims.s = f_.dims.s, dims.N = f_.dims.N, dims.samples = f_.dims.samples;
+    Forward f{r_, scoring.model, f_.plan, dims, f_.items, f_.stream, f_.attention_dropout, f_.hidden_dropout};
+    f.quiet = f_.quiet;
     f.hidden_states = &states;
     Tensor hidden = decoder_forward(f, architecture_, scoring.modules, ids_);
     f.hidden_states = nullptr;

@@ -148,10 +148,8 @@ void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& p
   } else if (plan.sharding.shard_group && *plan.sharding.shard_group >= 1) {
     divides(*plan.sharding.shard_group, count / replica, "sharding.shard_group", "data-parallel cards", problems);
   }
-  if (const auto second = plan.sharding.engine_keys.find("zero_hpz_partition_size");
-      second != plan.sharding.engine_keys.end() && second->second != "auto") {
-    divides(std::stoll(second->second), count, "sharding.zero_hpz_partition_size", "cards", problems);
-  }
+  divides(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1)), count,
+          "sharding.zero_hpz_partition_size", "cards", problems);
   if (plan.engine == Engine::torch && count > 1 && replica == 1) {
     problems.add({"", "hardware.count", "engine torch runs on one card, not " + std::to_string(count), "engine ddp"});
   }

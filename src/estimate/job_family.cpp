@@ -117,19 +117,20 @@ JobFamily::JobFamily(JobFamily&&) noexcept = default;
 JobFamily& JobFamily::operator=(JobFamily&&) noexcept = default;
 JobFamily::~JobFamily() = default;
 
-JobFamily::Rank& JobFamily::heaviest(std::int64_t batch, std::int64_t seq) {
-  if (ranks_.size() == 1) return *ranks_.front();
-  Rank* found = nullptr;
-  std::int64_t most = -1;
+JobFamily::Heaviest JobFamily::heaviest(std::int64_t batch, std::int64_t seq) {
+  Heaviest found;
   for (const auto& rank : ranks_) {
-    const std::int64_t requested = rank->fold(batch, seq).requested;
-    if (requested > most) found = rank.get(), most = requested;
+    const CaseFigures figures = rank->fold(batch, seq);
+    if (found.rank == nullptr || figures.requested > found.figures.requested) found = {rank.get(), figures};
   }
-  return *found;
+  return found;
 }
 
-CaseFigures JobFamily::fold(std::int64_t batch, std::int64_t seq) { return heaviest(batch, seq).fold(batch, seq); }
+CaseFigures JobFamily::fold(std::int64_t batch, std::int64_t seq) { return heaviest(batch, seq).figures; }
 
-CaseFigures JobFamily::replay(std::int64_t batch, std::int64_t seq) { return heaviest(batch, seq).replay(batch, seq); }
+CaseFigures JobFamily::replay(std::int64_t batch, std::int64_t seq) {
+  Rank& rank = ranks_.size() == 1 ? *ranks_.front() : *heaviest(batch, seq).rank;
+  return rank.replay(batch, seq);
+}
 
 }  // namespace membill

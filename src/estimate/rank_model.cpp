@@ -201,8 +201,7 @@ std::int64_t pipeline_stage(const TrainingPlan& plan, const Hardware& hardware) 
 }
 
 std::int64_t padded_vocabulary(const ModelSpec& model, const TrainingPlan& plan) {
-  const std::int64_t multiple = plan.vocab_pad_to.value_or(1);
-  return checked_mul(ceil_div(model.vocab, multiple), multiple);
+  return round_up(model.vocab, plan.vocab_pad_to.value_or(1));
 }
 
 ModelSpec rank_model(const ModelSpec& model, const TrainingPlan& plan, std::int64_t stage) {

@@ -24,12 +24,14 @@ bool TrainedTensors::trains(const Section& section, std::int64_t layer, const Te
 }
 
 std::int32_t TrainedTensors::likeness(const Section& section, std::int64_t layer) const {
+  if (plan_.method != Method::freeze) return 0;
   const auto kind = static_cast<std::size_t>(section.layer_kinds[static_cast<std::size_t>(layer)]);
   std::vector<bool> tensors;
   for (const TensorSpec& tensor : section.kinds[kind].tensors) tensors.push_back(trains(section, layer, tensor));
   const auto found = std::find(kinds_.begin(), kinds_.end(), tensors);
-  if (found == kinds_.end()) kinds_.push_back(tensors);
-  return static_cast<std::int32_t>(std::find(kinds_.begin(), kinds_.end(), tensors) - kinds_.begin());
+  const auto number = static_cast<std::int32_t>(found - kinds_.begin());
+  if (found == kinds_.end()) kinds_.push_back(std::move(tensors));
+  return number;
 }
 
 bool TrainedTensors::matches_any(std::size_t name) const {

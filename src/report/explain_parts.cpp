@@ -74,16 +74,21 @@ std::int64_t thumb_bytes(const Report& report, const ThumbRule& rule) {
   return checked_add(checked_mul(rule.trained, trained), checked_mul(frozen, frozen_bits(report)) / 8);
 }
 
+const LineItem* largest_at_peak(const Report& report) {
+  const LineItem* largest = nullptr;
+  for (const LineItem& item : report.items)
+    if (item.where == Place::device && item.at_peak.value_or(0) > (largest == nullptr ? 0 : *largest->at_peak))
+      largest = &item;
+  return largest;
+}
+
 std::string verdict_sentence(const Report& report, Language language) {
   const Verdict& verdict = report.verdict;
   if (!verdict.capacity || !report.totals.device.likely) return {};
   std::string text =
       say(language, report.at_least ? "verdict.at_least" : "verdict", message(answer_word(verdict.answer), language),
           size_text(report.totals.device.likely), size_text(verdict.capacity));
-  const LineItem* largest = nullptr;
-  for (const LineItem& item : report.items)
-    if (item.where == Place::device && item.at_peak.value_or(0) > (largest == nullptr ? 0 : *largest->at_peak))
-      largest = &item;
+  const LineItem* largest = largest_at_peak(report);
   if (largest != nullptr)
     text += say(language, "verdict.peak", message(report.peak_moment, language), item_name(*largest, language),
                 size_text(*largest->at_peak));

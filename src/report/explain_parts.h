@@ -30,6 +30,9 @@ namespace membill::report {
 // "does not fit: 76.50 GiB of 23.64 GiB usable; the highest moment is step, most of it gradients (14.96 GiB)"; empty without a card.
 [[nodiscard]] std::string verdict_sentence(const Report& report, Language language);
 
+// The item of the card with most bytes at the peak; none when nothing lives there.
+[[nodiscard]] const LineItem* largest_at_peak(const Report& report);
+
 // "AdamW in mixed precision is so many bytes a parameter": a convention of counting.
 struct ThumbRule {
   std::int64_t trained = 0;  // bytes for each trained parameter

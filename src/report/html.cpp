@@ -111,7 +111,8 @@ class Page {
     for (std::size_t band = 0; band < view_.bands.size(); ++band)
       if (view_.bands[band].item == item.id)
         return fmt::format("<span class=\"key {}\"></span>", band_class(view_, band));
-    return fmt::format("<span class=\"key{}\"></span>", item.at_peak.value_or(0) > 0 ? " mb-8" : "");
+    return fmt::format("<span class=\"key{}\"></span>",
+                       item.at_peak.value_or(0) > 0 ? fmt::format(" mb-{}", kBands) : "");
   }
 
   void bill() {

@@ -64,13 +64,11 @@ class Quiz {
 
   void sizes() {
     std::int64_t grows = 0;
-    const LineItem* largest = nullptr;
-    for (const LineItem& item : report_.items) {
-      if (item.where != Place::device || item.at_peak.value_or(0) <= 0) continue;
-      grows += part_with(item.formula, report_.symbols, {"b", "N"});
-      if (largest == nullptr || *item.at_peak > *largest->at_peak) largest = &item;
-    }
+    for (const LineItem& item : report_.items)
+      if (item.where == Place::device && item.at_peak.value_or(0) > 0)
+        grows += part_with(item.formula, report_.symbols, {"b", "N"});
     ask("quiz.batch", size_text(grows));
+    const LineItem* largest = largest_at_peak(report_);
     if (largest == nullptr) return;
     ask("quiz.largest", item_name(*largest, language_), share_text(*largest->at_peak, peak_), largest->formula,
         size_text(*largest->at_peak));

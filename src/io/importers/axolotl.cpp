@@ -31,7 +31,6 @@ constexpr std::string_view kHarmless =
     "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* "
     "flash_optimum sdpa_varlen "
     "fused_attn_kernel experts_implementation scaling_softmax* "
-    ""
     "use_eaft eaft_* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes "
     "fsdp_final_state_dict_type "
     "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
