@@ -13,10 +13,6 @@ Shape flat(const Size& elements) { return {elements, Size(1)}; }
 
 Size scales_of(Recorder& r, const Shape& shape) { return r.symbols().ceil_div(shape.elements(), Size(kBlock)); }
 
-ItemPair dequantized_items(Recorder& r) {
-  return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")};
-}
-
 // _functions.py MatMul4Bit.forward and backends' _dequant_linear_fallback: scales decoded twice when nested, matrix, product.
 Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
@@ -36,18 +32,7 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
     out = r.empty({in.rows(), shape.rows}, in.dtype(), module.weight.label, before.forward);
     module.bias != nullptr ? r.use_fused_bias_workspace() : r.use_matmul_workspace();
   }
-  if (!r.needs_node({&in})) return out;
-  r.record({&out}, {r.edge(in)}, [&weight, shape, result = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
-    const ItemPair own = rec.items();
-    Tensor matrix;
-    {
-      const ItemScope scope(rec, dequantized_items(rec));
-      matrix = dequantize(rec, weight, shape);
-    }
-    Tensor gradient = rec.empty(result, type, "input gradient", own.backward);
-    rec.use_matmul_workspace();
-    return Gradients{std::move(gradient)};
-  });
+  record_dequantized_linear(r, in, out, [&weight, shape](Recorder& rec) { return dequantize(rec, weight, shape); });
   return out;
 }
 
@@ -122,6 +107,28 @@ void store_8bit(Recorder& r, const Shape& shape, const AddPart& add) {
 }
 
 }  // namespace
+
+ItemPair dequantized_items(Recorder& recorder) {
+  const ItemId item = recorder.writer().item("weights.dequantized");
+  return {item, item};
+}
+
+void record_dequantized_linear(Recorder& recorder, const Tensor& in, Tensor& out,
+                               std::function<Tensor(Recorder&)> make_matrix) {
+  if (!recorder.needs_node({&in})) return;
+  recorder.record({&out}, {recorder.edge(in)},
+                  [make = std::move(make_matrix), shape = in.shape(), type = in.dtype()](Recorder& r, Gradients&) {
+                    const ItemPair own = r.items();
+                    Tensor matrix;
+                    {
+                      const ItemScope scope(r, dequantized_items(r));
+                      matrix = make(r);
+                    }
+                    Tensor gradient = r.empty(shape, type, "input gradient", own.backward);
+                    r.use_matmul_workspace();
+                    return Gradients{std::move(gradient)};
+                  });
+}
 
 std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantizer, const Shape& shape) {
   auto weight = std::make_unique<QuantizedWeight>();

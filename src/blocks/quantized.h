@@ -1,6 +1,8 @@
 // Linears over quantised storage (bitsandbytes 0.50.2).
 #pragma once
 
+#include <functional>
+
 #include "blocks/forward.h"
 
 namespace membill {
@@ -29,5 +31,11 @@ struct Quantizer {
 
 // The matrix in the compute type, as dequantize_4bit makes it.
 [[nodiscard]] Tensor dequantize(Recorder& recorder, const QuantizedWeight& weight, const Shape& shape);
+
+// Where matrices made from packed weights are billed.
+[[nodiscard]] ItemPair dequantized_items(Recorder& recorder);
+// The node of a linear over packed weights: backward makes the matrix again, then the input gradient.
+void record_dequantized_linear(Recorder& recorder, const Tensor& in, Tensor& out,
+                               std::function<Tensor(Recorder&)> make_matrix);
 
 }  // namespace membill

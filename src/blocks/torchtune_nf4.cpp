@@ -1,16 +1,14 @@
 // Linears over NF4 weights of torchao 0.15 (dtypes/nf4tensor.py), which torchtune's QLoRA recipes train on.
 #include "blocks/torchtune_nf4.h"
 
+#include "blocks/quantized.h"
+
 namespace membill {
 namespace {
 
 constexpr std::int64_t kBlock = 64, kScalerBlock = 256;
 
 Shape flat(const Size& elements) { return {elements, Size(1)}; }
-
-ItemPair dequantized_items(Recorder& r) {
-  return {r.writer().item("weights.dequantized"), r.writer().item("weights.dequantized")};
-}
 
 // NF4Tensor.get_original_weight: indices of eight bytes for every four bits, which live until it returns.
 Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
@@ -49,27 +47,16 @@ void store_torchao_nf4(Recorder& r, const Shape& shape, DType type, const AddPar
 Tensor torchao_nf4_linear(Forward& f, Module& module, const Tensor& in) {
   Recorder& r = f.r;
   const Shape shape = module.weight.value.shape();
-  const auto product = [&](const Shape& result, const char* label) {
+  Tensor out;
+  {
     const ItemPair before = r.items();
     const ItemScope scope(r, dequantized_items(r));
     const Tensor matrix = original_weight(r, shape, in.dtype());
-    Tensor out = r.empty(result, in.dtype(), label, before.forward);
+    out = r.empty({in.rows(), shape.rows}, in.dtype(), "output of a quantised linear", before.forward);
     r.use_matmul_workspace();
-    return out;
-  };
-  Tensor out = product({in.rows(), shape.rows}, "output of a quantised linear");
-  if (r.needs_node({&in}))
-    r.record({&out}, {r.edge(in)}, [shape, result = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
-      const ItemPair own = rec.items();
-      Tensor matrix;
-      {
-        const ItemScope scope(rec, dequantized_items(rec));
-        matrix = original_weight(rec, shape, type);
-      }
-      Tensor gradient = rec.empty(result, type, "input gradient", own.backward);
-      rec.use_matmul_workspace();
-      return Gradients{std::move(gradient)};
-    });
+  }
+  record_dequantized_linear(r, in, out,
+                            [shape, type = in.dtype()](Recorder& rec) { return original_weight(rec, shape, type); });
   if (module.bias == nullptr) return out;
   return r.add(out, module.bias->value, "output with its bias");
 }
