@@ -60,6 +60,7 @@ Generations generations(const TrainingPlan& plan) {
     result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
   result.repeats_kv_heads = plan_is_before(plan, "transformers", 4, 54);
+  result.checkpoints_need_gradient = !plan_is_before(plan, "transformers", 5, 0);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);

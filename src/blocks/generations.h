@@ -20,6 +20,9 @@ struct Generations {
   bool logits_upcast_in_model = false;
   // transformers before 4.54: SDPA gets keys and values repeated to all query heads (integrations/sdpa_attention.py use_gqa_in_sdpa).
   bool repeats_kv_heads = false;
+  // transformers from 5.0: turning checkpointing on makes the embedding's output need a gradient, also where no adapter asks for it
+  // (modeling_utils.py gradient_checkpointing_enable).
+  bool checkpoints_need_gradient = true;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).

@@ -1,6 +1,7 @@
 #include "estimate/adafactor_step.h"
 
 #include "estimate/parameter_walk.h"
+#include "program/reduction.h"
 
 namespace membill {
 namespace {
@@ -40,12 +41,20 @@ class AdafactorStep {
   // Means into the factors, then _approx_sq_grad.
   Tensor factored(const Shape& shape) {
     make({shape.rows, Size(1)});
-    make({shape.width, Size(1)});
+    mean_of_rows(shape);
     Tensor mean = make({Size(1), Size(1)});
-    const Tensor rows = make({shape.rows, Size(1)});
+    Tensor rows = make({shape.rows, Size(1)});
     mean.drop();
     const Tensor columns = make({shape.width, Size(1)});
-    return make(shape);
+    Tensor root = make(shape);
+    rows.drop();
+    return root;
+  }
+
+  void mean_of_rows(const Shape& shape) {
+    const ItemScope scope(r_, {item_, item_});
+    const Tensor mean = make({shape.width, Size(1)});
+    use_reduction_scratch(r_, shape.rows, shape.width);
   }
 
   Recorder& r_;

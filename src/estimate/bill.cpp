@@ -71,7 +71,7 @@ void add_unknown_activations(std::vector<LineItem>& items) {
 }
 
 void add_moments(Bill& bill, const Simulation& job) {
-  bill.moments.push_back({"build", bill.rank, bill.peak.built, std::nullopt, bill.peak.built});
+  bill.moments.push_back({"build", bill.rank, bill.peak.building, std::nullopt, bill.peak.built});
   for (const MomentFold& moment : bill.peak.moments)
     bill.moments.push_back({job.trace.moments[static_cast<std::size_t>(moment.moment)], bill.rank, moment.highest,
                             std::nullopt, moment.end});

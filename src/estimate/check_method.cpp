@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "blocks/architecture.h"
+#include "blocks/generations.h"
 #include "blocks/stage_args.h"
 #include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
@@ -102,7 +103,8 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
   if (plan.implementation == Implementation::liger && !is_patched_by_liger(model.model_type)) {
     problems.add({"", "implementation", "Liger has no kernels for model type " + quoted(model.model_type), "hf"});
   }
-  if (plan.method == Method::freeze && plan.checkpointing.mode == Checkpointing::full && plan.checkpointing.reentrant) {
+  if (plan.method == Method::freeze && plan.checkpointing.mode == Checkpointing::full && plan.checkpointing.reentrant &&
+      !generations(plan).checkpoints_need_gradient) {
     problems.add(
         {"", "checkpointing.reentrant",
          "a reentrant checkpoint of layers whose input needs no gradient makes none: frozen layers end the chain",

@@ -200,15 +200,21 @@ class JobRun {
     if (program_ != nullptr && lasting_.empty()) lasting_ = program_->lasting(forward);
   }
 
+  [[nodiscard]] bool input_needs_gradient() const {
+    if (plan_.checkpointing.mode == Checkpointing::none || plan_.implementation == Implementation::torchtune ||
+        plan_.implementation == Implementation::litgpt)
+      return false;
+    const bool transformers = plan_.implementation != Implementation::megatron;
+    return has_adapters(plan_) || (transformers && generations_.checkpoints_need_gradient);
+  }
+
   void micro_batch(JobModules& job, bool last) {
     if (engine_ != nullptr) engine_->begin_micro_batch(last);
     r_.set_items(items_.embedding);
     Parameter input_leaf;
     Forward forward = new_forward();
     keep_lasting(forward);
-    if (has_adapters(plan_) && plan_.checkpointing.mode != Checkpointing::none &&
-        plan_.implementation != Implementation::torchtune && plan_.implementation != Implementation::litgpt)
-      forward.input_leaf = &input_leaf;
+    if (input_needs_gradient()) forward.input_leaf = &input_leaf;
     if (plan_.keep_outputs && plan_.accumulate == 1) forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     const std::optional<DType> autocast = autocast_type(plan_);

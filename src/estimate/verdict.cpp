@@ -75,7 +75,7 @@ class Judgement {
   // changes; where its tensors alone are more, it cannot run.
   [[nodiscard]] ReplayResult run_beside(std::int64_t taken) const {
     const std::int64_t left = *capacity_ - taken;
-    if (unlimited_.reserved <= left) return unlimited_;
+    if (unlimited_.reserved_ever() <= left) return unlimited_;
     if (bill_.peak.highest <= left) return run(left);
     ReplayResult none;
     none.survives = false;
@@ -93,14 +93,20 @@ class Judgement {
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
     totals.reserved = Range::exact(shown.reserved);
-    totals.device = device_range(shown.allocated, shown.reserved, beside_, capacity_);
+    totals.device =
+        device_range(std::max(shown.allocated, shown.building_allocated), shown.reserved_ever(), beside_, capacity_);
+    building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = host_total();
     totals.nvme = Range::exact(0);
     report_.ranks.push_back({bill_.rank, totals.requested, totals.allocated, totals.reserved, totals.device});
-    for (Moment& moment : report_.moments)
-      for (const ReplayMoment& replayed : shown.moments)
-        if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment.name)
-          moment.allocated = replayed.allocated;
+    for (Moment& moment : report_.moments) moment.allocated = allocated_in(moment.name, shown);
+  }
+
+  [[nodiscard]] std::optional<std::int64_t> allocated_in(const std::string& moment, const ReplayResult& shown) const {
+    if (moment == job_.trace.moments.front()) return shown.building_allocated;
+    for (const ReplayMoment& replayed : shown.moments)
+      if (job_.trace.moments[static_cast<std::size_t>(replayed.moment)] == moment) return replayed.allocated;
+    return std::nullopt;
   }
 
   void decide() {
@@ -133,8 +139,9 @@ class Judgement {
 
   [[nodiscard]] std::string reason(const Verdict& verdict) const {
     std::string text = report_.at_least ? "at least " : "";
-    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable; the highest moment is " +
-            report_.peak_moment;
+    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable";
+    if (building_decides_) text += ", reserved while the model is built";
+    text += "; the highest moment is " + report_.peak_moment;
     const auto largest = std::find_if(report_.items.begin(), report_.items.end(),
                                       [](const LineItem& item) { return item.at_peak.value_or(0) > 0; });
     if (largest != report_.items.end()) text += ", most of it " + largest->label + " (" + gib(*largest->at_peak) + ")";
@@ -152,6 +159,7 @@ class Judgement {
   std::optional<std::int64_t> capacity_;
   ReplayResult unlimited_;
   bool survives_ = true;
+  bool building_decides_ = false;  // more is reserved until the model is built than by any step
 };
 
 }  // namespace

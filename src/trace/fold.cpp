@@ -79,7 +79,10 @@ class PeakWalk {
 
   void open_moment(std::int32_t moment, std::size_t i) {
     close_moment();
-    if (marks_++ == 1) result_.built = sum_;
+    if (marks_++ == 1) {
+      result_.building = high_;
+      result_.built = sum_;
+    }
     current_ = i < trace_.billed_from ? -1 : moment;
     high_ = sum_;
     high_at_ = i;

@@ -22,7 +22,8 @@ struct PeakFold {
   std::size_t at = 0;  // index of the allocation after which the sum is highest (of the first turn that reaches it)
   std::int32_t moment = 0;          // index into Trace::moments
   std::vector<MomentFold> moments;  // in order of first occurrence
-  std::int64_t built = 0;           // what lives when the first moment (building) is over
+  std::int64_t building = 0;        // highest of the first moment (building)
+  std::int64_t built = 0;           // what lives when that is over
 };
 
 // `bytes[i]` is what size i counts as: requested bytes, or blocks of the allocator. Events before billed_from only sum up.

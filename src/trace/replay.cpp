@@ -23,7 +23,6 @@ class Replay {
     walk_.run(*this);
     close_moment();
     note_reserved();
-    result_.reserved_last = driver_.counters().reserved.current;
     result_.retries = driver_.counters().retries;
     return std::move(result_);
   }
@@ -55,13 +54,20 @@ class Replay {
   void open_moment(std::int32_t moment) {
     current_ = moment;
     note_reserved();
+    ++marks_;
     driver_.allocator().reset_peaks();
     if (moment < 0 || place_[static_cast<std::size_t>(moment)] >= 0) return;
     place_[static_cast<std::size_t>(moment)] = static_cast<int>(result_.moments.size());
     result_.moments.push_back({moment, 0, 0});
   }
 
-  void note_reserved() { result_.reserved = std::max(result_.reserved, driver_.counters().reserved.peak); }
+  // The first moment is the building.
+  void note_reserved() {
+    const AllocatorCounters& counters = driver_.counters();
+    if (marks_ == 1) result_.building_allocated = counters.allocated.peak;
+    std::int64_t& reserved = marks_ == 1 ? result_.building_reserved : result_.reserved;
+    reserved = std::max(reserved, counters.reserved.peak);
+  }
 
   void close_moment() {
     if (current_ < 0) return;
@@ -77,6 +83,7 @@ class Replay {
   AllocatorDriver driver_;
   std::vector<int> place_;
   std::int32_t current_ = -1, seen_ = -1;
+  int marks_ = 0;
   ReplayResult result_;
 };
 
@@ -90,7 +97,7 @@ ReplayResult replay(const Trace& trace, std::span<const std::int64_t> bytes, con
 std::int64_t smallest_capacity(const Trace& trace, std::span<const std::int64_t> bytes,
                                const AllocatorSettings& settings) {
   const ReplayResult unlimited = replay(trace, bytes, settings, std::nullopt);
-  return smallest_survivor(unlimited.allocated, unlimited.reserved, kMiB,
+  return smallest_survivor(unlimited.allocated, unlimited.reserved_ever(), kMiB,
                            [&](std::int64_t capacity) { return replay(trace, bytes, settings, capacity).survives; });
 }
 

@@ -101,7 +101,7 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   result.requested["weights"] = result.requested["wrapped"] = fold.built;
   if (with_replay) {
     const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
-    result.reserved = replayed.reserved_last;  // the measuring script resets its peaks as each phase begins
+    result.reserved = replayed.reserved;  // the measuring script resets its peaks when the model is built
     for (const ReplayMoment& moment : replayed.moments) {
       const std::string& own = job.trace.moments[static_cast<std::size_t>(moment.moment)];
       const std::string name = phase_of(row, own);

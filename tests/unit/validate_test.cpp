@@ -135,6 +135,20 @@ TEST_CASE("storage, precision and method must agree", "[validate]") {
           c.plan.method = Method::freeze;
           c.plan.freeze.trainable_layers = 5;
         }) == "freeze.trainable_layers: 5 exceeds the model's 4 layers\n");
+  const auto reentrant_freeze = [](const char* transformers) {
+    return found([transformers](Case& c) {
+      c.plan.method = Method::freeze;
+      c.plan.freeze.trainable_layers = 1;
+      c.plan.checkpointing.mode = Checkpointing::full;
+      c.plan.checkpointing.reentrant = true;
+      c.plan.software["transformers"] = transformers;
+    });
+  };
+  CHECK(reentrant_freeze("4.57.6") ==
+        "checkpointing.reentrant: a reentrant checkpoint of layers whose input needs no gradient makes none: frozen "
+        "layers end the "
+        "chain (reentrant false)\n");
+  CHECK(reentrant_freeze("5.0.0").empty());
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;
           c.plan.weights = WeightFormat::nf4;
