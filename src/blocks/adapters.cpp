@@ -73,7 +73,7 @@ Tensor over_plain(Forward& f, Module& module, Tensor x) {
   LoraAdapter& adapter = *module.adapter;
   Tensor result = apply_base(f, module, x);
   const DType type = result.dtype();
-  x = r.cast(std::move(x), adapter.down.value.dtype());
+  x = r.cast(std::move(x), adapter.seen.value_or(adapter.down.value.dtype()));
   if (adapter.values != nullptr) return r.add_in_place(result, adalora_output(f, adapter, x, std::nullopt));
   result = adapter.magnitude != nullptr ? dora(f, module, x, result)
                                         : r.add(result, low_rank(f, adapter, x), "base and adapter output");

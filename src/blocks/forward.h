@@ -43,6 +43,7 @@ struct LoraAdapter {
   std::unique_ptr<Parameter> values,
       rank;  // AdaLoRA: singular values (r x 1), and the rank itself, which PEFT lets train
   double dropout = 0;
+  std::optional<DType> seen;  // type that a call sees before an engine gathers the matrices; none: theirs
 };
 
 // An adapter of vectors on a linear module.

@@ -174,6 +174,11 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
   } else if (s.offload.find("param") != std::string::npos && plan.engine == Engine::deepspeed && s.zero != 3) {
     problems.add({"", "sharding.offload", "parameters can be offloaded by ZeRO-3 only", "sharding.zero 3"});
   }
+  if (plan.engine == Engine::deepspeed && s.zero == 0 && accumulation_dtype(plan) != deepspeed_dtype(plan))
+    problems.add({"", "sharding.grad_accum_dtype",
+                  "DeepSpeed refuses " + engine_word(plan, "grad_accum_dtype", "") +
+                      " beside another type of weights without ZeRO",
+                  "sharding.zero 1"});
   const ParallelPlan& p = plan.parallel;
   if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
   if (p.pp > 1 && plan.engine != Engine::megatron)

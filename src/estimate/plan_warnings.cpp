@@ -34,10 +34,6 @@ void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& w
   if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&
       weight_format(plan.weights).quantized)
     warnings.push_back("ZeRO below stage 3 keeps the quantised weights whole on every rank");
-  if (plan.engine == Engine::deepspeed && plan.sharding.zero == 3 && is_4bit(plan.weights))
-    warnings.push_back(
-        "DeepSpeed 0.19 lets gathered copies of packed weights live longer than this bill says: a measured job of 1.1 "
-        "billion parameters peaked 7 % higher");
   if (fsdp && plan.accumulate > 1 && engine_flag(plan, "no_sync", plan.loop == Loop::trainer))
     warnings.push_back(
         "gradients of all parameters stay whole on every rank between the micro-batches of a step, as accelerate "

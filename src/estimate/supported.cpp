@@ -6,6 +6,8 @@
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "catalog/plan_fields/words.h"
+#include "estimate/engines/bf16_optimizer.h"
+#include "estimate/engines/placement.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
 #include "program/aten_operators.h"
@@ -92,7 +94,9 @@ std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
     return "ZeRO-3 over " + std::string(weight_format(plan.weights).name);
-  if (s.zero < 2 && is_given(plan, "grad_accum_dtype", "fp32")) return "grad_accum_dtype fp32 below stage 2";
+  if (s.zero == 1 && accumulation_dtype(plan) != deepspeed_dtype(plan) && !runs_bf16_optimizer(plan))
+    return "grad_accum_dtype " + engine_word(plan, "grad_accum_dtype", "") +
+           " at stage 1 beside fp16 weights or offload";
   if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
   if (engine_count(plan, "mics_shard_size") > 0) return "MiCS";
   return {};
@@ -104,7 +108,6 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (s.fsdp == "none" || (second && s.fsdp == "no_shard")) return "FSDP's " + s.fsdp;
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
-  if (!second && is_given(plan, "forward_prefetch", "true")) return "forward_prefetch";
   const bool four_bits = is_4bit(plan.weights);
   if (weight_format(plan.weights).quantized && !four_bits)
     return "FSDP over " + std::string(weight_format(plan.weights).name);
@@ -206,10 +209,11 @@ constexpr std::array kLimits{
     Limit{"engine", unbilled_megatron, "full training with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
     Limit{"precision",
           [](const Plan& p) {
-            const bool other = p.engine == Engine::deepspeed && !regime(as_engine_runs(p).precision).master;
+            const bool fp32 = p.precision == Precision::fp32 && p.weights == WeightFormat::fp32;
+            const bool other = p.engine == Engine::deepspeed && !fp32 && !regime(as_engine_runs(p).precision).master;
             return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
           },
-          "amp-bf16, amp-fp16, master-bf16, master-fp16"},
+          "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,

@@ -22,7 +22,8 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   const Size& outputs = weight.in_by_out ? w.width : w.rows;
   const bool to_input = node && in.requires_grad(), to_weight = node && matrix.requires_grad();
   const bool to_bias = node && offset.defined() && offset.requires_grad();
-  Tensor kept_input = to_weight ? saved(in) : Tensor(), kept_weight = to_input ? saved(matrix) : Tensor();
+  Tensor kept_input = to_weight || (node && linear_saves_input_) ? saved(in) : Tensor(),
+         kept_weight = to_input ? saved(matrix) : Tensor();
   auto [out, computed] = result_of(offset.defined() ? AtenOperator::addmm : AtenOperator::mm, {in.rows(), outputs},
                                    in.dtype(), weight.label);
   if (computed) offset.defined() ? use_fused_bias_workspace() : use_matmul_workspace();

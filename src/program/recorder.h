@@ -68,6 +68,8 @@ class Recorder {
   void set_matmul_workspace(const Size& bytes) { workspace_ = bytes; }
   // mean() saves its input, as torch before 2.2 does.
   void set_mean_saves_input(bool on) { mean_saves_input_ = on; }
+  // linear() saves its input even where its weight needs no gradient.
+  void set_linear_saves_input(bool on) { linear_saves_input_ = on; }
   // One matrix product runs now.
   void use_matmul_workspace();
   // One runs that adds a bias: cuBLASLt's workspace, 1 MiB.
@@ -268,7 +270,7 @@ class Recorder {
   ItemPair items_;
   Size workspace_;
   bool grad_enabled_ = true;
-  bool mean_saves_input_ = false;
+  bool mean_saves_input_ = false, linear_saves_input_ = false;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
   std::vector<Held> held_;

@@ -75,7 +75,8 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
           c.plan.engine = Engine::deepspeed;
           c.plan.precision = Precision::pure_bf16;
         }) ==
-        "precision: pure-bf16 under DeepSpeed is not billed yet (amp-bf16, amp-fp16, master-bf16, master-fp16)\n");
+        "precision: pure-bf16 under DeepSpeed is not billed yet (amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 "
+        "over fp32 weights)\n");
   CHECK(found([](Case& c) { c.plan.method = Method::prefix; }) ==
         "method: prefix is not billed yet (full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning)\n");
   CHECK(found([](Case& c) {

@@ -23,9 +23,13 @@ class Ddp : public EngineRun {
         r_.empty({Size(tensors), Size(1)}, DType::int32, "map of used parameters", r_.writer().item("buffers.reducer"));
   }
 
-  // With views the gradient is copied into its bucket and becomes a view of it; else it stays beside the bucket.
+  void begin_micro_batch(bool last) override { reduces_ = last || !engine_flag(plan_, "no_sync", true); }
+
+  // With views the gradient is copied into its bucket and becomes a view of it as it is reduced; else it stays beside the bucket.
   void gradient_ready(Parameter& parameter) override {
-    if (!engine_flag(plan_, "gradient_as_bucket_view", false) || parameter.gradient.body().storage == nullptr) return;
+    if (!reduces_ || !engine_flag(plan_, "gradient_as_bucket_view", false) ||
+        parameter.gradient.body().storage == nullptr)
+      return;
     auto view = std::make_shared<TensorBody>(parameter.gradient.body());
     view->storage.reset();
     parameter.gradient = Tensor(std::move(view));
@@ -78,6 +82,7 @@ class Ddp : public EngineRun {
 
   Recorder& r_;
   const TrainingPlan& plan_;
+  bool reduces_ = true;
   std::vector<Tensor> buckets_;
   Tensor extra_;
 };

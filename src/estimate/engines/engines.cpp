@@ -1,3 +1,4 @@
+#include "estimate/engines/bf16_optimizer.h"
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/engine.h"
 #include "estimate/engines/fsdp1.h"
@@ -16,8 +17,9 @@ std::unique_ptr<EngineRun> make_engine(Recorder& recorder, const ModelSpec& mode
     case Engine::fsdp2:
       return shards_parameters(plan) ? make_fsdp2(recorder, plan, hardware, model.tied_embeddings) : nullptr;
     case Engine::deepspeed:
-      if (plan.sharding.zero == 0) return make_zero0(recorder);
-      return plan.sharding.zero == 3 ? make_zero3(recorder, plan, hardware, model.hidden)
+      if (plan.sharding.zero == 0) return make_zero0(recorder, plan);
+      if (runs_bf16_optimizer(plan)) return make_bf16_optimizer(recorder, plan, hardware);
+      return plan.sharding.zero == 3 ? make_zero3(recorder, model, plan, hardware)
                                      : make_zero12(recorder, plan, hardware, model.hidden);
     case Engine::fsdp: return shards_parameters(plan) ? make_fsdp1(recorder, plan, hardware) : nullptr;
     case Engine::megatron: return make_megatron(recorder, plan, hardware);

@@ -24,6 +24,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
         builder_(recorder, plan, flat_),
         wrap_(engine_word(plan, "wrap", "block")),
         prefetches_(engine_word(plan, "backward_prefetch", plan.loop == Loop::trainer ? "none" : "backward_pre")),
+        prefetches_forward_(engine_flag(plan, "forward_prefetch", false) && wrap_ != "peft"),
         shards_(plan.sharding.fsdp != "no_shard"),
         reshards_(plan.sharding.fsdp != "shard_grad_op"),
         shard_item_(recorder.writer().item("gathered.flat")),
@@ -68,8 +69,13 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void before_model() override {
     for (Fsdp1Unit* unit : units_) unit->reduced.drop();
     gather(root_);
+    prefetch_next(0);
   }
-  void before_embedding() override { gather(embedding_); }
+  void before_embedding() override {
+    if (embedding_.is_empty()) return;
+    gather(embedding_);
+    prefetch_next(embedding_.position + 1);
+  }
   Tensor after_embedding(Tensor embedded) override {
     if (embedding_.is_empty()) return embedded;
     leave(embedding_);
@@ -79,8 +85,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     Fsdp1Unit* now = find(unit, layer);
     if (now == nullptr) return;
     gather(*now);
-    if (engine_flag(plan_, "forward_prefetch", false) && now->position + 1 < order_.size())
-      gather(*order_[now->position + 1]);
+    prefetch_next(now->position + 1);
   }
   void after_layer(int unit, int layer) override {
     if (Fsdp1Unit* now = find(unit, layer)) leave(*now);
@@ -105,6 +110,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   }
 
   void after_backward() override {
+    if (Fsdp1Unit* ended = std::exchange(waiting_, nullptr)) after_unit_backward(*ended);
     for (Fsdp1Unit* unit : {&embedding_, &root_}) after_unit_backward(*unit);
     if (!flat_.on_host) return;
     for (Fsdp1Unit* unit : units_) unit->reduced.drop();
@@ -125,7 +131,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
       const std::int64_t taken = pinned_bytes(unit->shard * bytes_per_element(unit->stored)) *
                                  r_.symbols().evaluate(r_.writer().turns(unit->own.unit));
       bytes[unit->trains() && has_adapters(plan_) ? "weights.adapter" : "weights.base"] += taken;
-      if (unit->trains()) bytes["gradients"] += taken;
+      bytes["gradients"] += taken;  // whether it trains or not
     }
     return bytes;
   }
@@ -154,14 +160,15 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (module.bias != nullptr) builder_.add(unit, *module.bias, base);
     if (module.adapter != nullptr)
       for (Parameter* part : {&module.adapter->down, &module.adapter->up, module.adapter->magnitude.get()})
-        if (part != nullptr) add_adapter(unit, *part);
+        if (part != nullptr) add_adapter(unit, *module.adapter, *part);
     if (module.original != nullptr) builder_.add(unit, *module.original, base);
     if (module.original_bias != nullptr) builder_.add(unit, *module.original_bias, base);
   }
 
   // peft utils/other.py fsdp_auto_wrap_policy: a module without children whose weight trains is a unit.
-  void add_adapter(Fsdp1Unit& unit, Parameter& part) {
+  void add_adapter(Fsdp1Unit& unit, LoraAdapter& adapter, Parameter& part) {
     if (wrap_ != "peft") return builder_.add(unit, part, adapter_dtype(plan_));
+    adapter.seen = stored_dtype(plan_, adapter_dtype(plan_), part.trainable);
     auto& leaf = leaf_units_.emplace_back(std::make_unique<Fsdp1Unit>());
     leaves_[&part] = leaf.get();
     builder_.add(*leaf, part, adapter_dtype(plan_));
@@ -210,11 +217,23 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (flat_.on_host) here = flat(unit.shard, unit.stored, "shard from the host", shard_item_, casting);
     if (unit.gathered != unit.stored)
       cast = flat(unit.shard, unit.gathered, "low-precision shard", shard_item_, casting);
+    else
+      unit.here = std::move(here);
     unit.whole = flat(unit.shard * flat_.ranks, unit.gathered, "unsharded flat parameter", gathered_item_, unsharding);
   }
 
   void leave(Fsdp1Unit& unit) const {
-    if (reshards_) unit.whole.drop();
+    if (reshards_) reshard(unit);
+  }
+
+  static void reshard(Fsdp1Unit& unit) {
+    unit.whole.drop();
+    unit.here.drop();
+  }
+
+  // In the order of the forward; under PEFT's policy a leaf comes next.
+  void prefetch_next(std::size_t position) {
+    if (prefetches_forward_ && position < order_.size()) gather(*order_[position]);
   }
 
   void prefetch(std::size_t position) {
@@ -231,7 +250,11 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   }
 
   void after_layer_backward(int unit, int layer) {
-    if (Fsdp1Unit* now = find(unit, layer)) after_unit_backward(*now);
+    Fsdp1Unit* ended = find(unit, layer);
+    if (ended == nullptr) return;
+    // Views made before the layer in front ran have the lower sequence number: their backward waits for that layer's.
+    if (prefetches_forward_) ended = std::exchange(waiting_, ended);
+    if (ended != nullptr) after_unit_backward(*ended);
   }
 
   // The backward of the views joins all gradients, zeros for frozen tensors, in one flat tensor.
@@ -253,7 +276,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     bool any = false;
     for (const FlatMember& member : unit.members) any = any || member.whole->gradient.defined();
     Tensor joined = any ? join_gradients(unit) : Tensor();
-    if (reshards_ || reduces_) unit.whole.drop();
+    if (reshards_ || reduces_) reshard(unit);
     if (prefetches_ == "backward_post" && !unit.is_empty() && &unit != &root_) prefetch(unit.position);
     if (!any) return;
     if (unit.gradient.defined()) joined = std::move(unit.gradient);  // added in place
@@ -288,10 +311,11 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   FlatPlan flat_;
   Fsdp1Builder builder_;
   std::string wrap_, prefetches_;
-  bool shards_, reshards_, reduces_ = true;
+  bool prefetches_forward_, shards_, reshards_, reduces_ = true;
   ItemId shard_item_, gathered_item_, reduce_item_, gradient_item_;
   JobModules* job_ = nullptr;
   Fsdp1Unit root_, embedding_;
+  Fsdp1Unit* waiting_ = nullptr;  // its backward has ended, that of its views has not
   std::map<Key, Fsdp1Unit> layers_;
   std::vector<std::unique_ptr<Fsdp1Unit>> leaf_units_;
   std::map<const Parameter*, Fsdp1Unit*> leaves_;

@@ -16,8 +16,7 @@ void Fsdp1Builder::add(Fsdp1Unit& unit, Parameter& parameter, DType stored) {
 
 // bnb_4bit_quant_storage: packed codes seen as a column of a floating type are flattened like any tensor.
 void Fsdp1Builder::add_codes(Fsdp1Unit& unit, Module& module) {
-  const std::string storage = engine_word(plan_, "quant_storage", "uint8");
-  const DType type = storage == "fp32" ? DType::fp32 : storage == "fp16" ? DType::fp16 : DType::bf16;
+  const DType type = code_storage(plan_);
   Tensor& packed = module.quantized->codes();
   FlatMember member;
   member.codes = std::make_unique<Parameter>();

@@ -24,6 +24,7 @@ struct Fsdp1Unit {
   Parameter own;             // what the optimizer steps: this rank's trained elements
   Tensor kept;               // the shard
   Tensor whole;              // the unsharded flat parameter
+  Tensor here;               // the shard from the host, where it is gathered as it is
   Tensor gradient;           // not reduced yet, between micro-batches
   Tensor reduced;            // this rank's part; use_orig_params keeps it beyond zero_grad
   std::size_t position = 0;  // in the order of the forward, from 0

@@ -24,9 +24,8 @@ void Fsdp2Builder::add(Fsdp2Unit& unit, Module& module) {
 
 // bnb_4bit_quant_storage: packed codes seen as a column of a floating type are cut like any tensor.
 void Fsdp2Builder::add_codes(Fsdp2Unit& unit, Module& module) {
-  const std::string storage = engine_word(plan_, "quant_storage", "uint8");
-  if (storage == "uint8") return;
-  const DType type = storage == "bf16" ? DType::bf16 : storage == "fp16" ? DType::fp16 : DType::fp32;
+  const DType type = code_storage(plan_);
+  if (type == DType::uint8) return;
   Tensor& packed = module.quantized->codes();
   auto codes = std::make_unique<Parameter>();
   codes->leading = r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type)));

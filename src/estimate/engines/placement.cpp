@@ -66,7 +66,17 @@ std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware) 
 }
 
 bool shards_codes(const TrainingPlan& plan) {
-  return is_fsdp(plan) && shards_parameters(plan) && engine_word(plan, "quant_storage", "uint8") != "uint8";
+  return is_fsdp(plan) && shards_parameters(plan) && code_storage(plan) != DType::uint8;
+}
+
+DType code_storage(const TrainingPlan& plan) {
+  return floating(engine_word(plan, "quant_storage", "uint8")).value_or(DType::uint8);
+}
+
+DType deepspeed_dtype(const TrainingPlan& plan) { return regime(plan.precision).compute; }
+
+DType accumulation_dtype(const TrainingPlan& plan) {
+  return floating(engine_word(plan, "grad_accum_dtype", "")).value_or(deepspeed_dtype(plan));
 }
 
 // FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones, and so does

@@ -30,6 +30,13 @@ namespace membill {
 [[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,
                                      const char* label, ItemId item, bool trained);
 
+// The type in which bnb_4bit_quant_storage keeps packed codes.
+[[nodiscard]] DType code_storage(const TrainingPlan& plan);
+// The type of the whole model under DeepSpeed: 16 bits beside an fp32 master, or fp32.
+[[nodiscard]] DType deepspeed_dtype(const TrainingPlan& plan);
+// The type in which DeepSpeed accumulates gradients: the model's own unless data_types.grad_accum_dtype names one.
+[[nodiscard]] DType accumulation_dtype(const TrainingPlan& plan);
+
 // A value of plan.sharding.engine_keys: as written, as a number or as a flag; `fallback` when it is absent or auto.
 [[nodiscard]] std::string engine_word(const TrainingPlan& plan, const char* key, const char* fallback);
 [[nodiscard]] double engine_number(const TrainingPlan& plan, const char* key, double fallback);

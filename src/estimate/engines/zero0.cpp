@@ -1,6 +1,7 @@
 #include "estimate/engines/zero0.h"
 
 #include "estimate/parameter_walk.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -9,8 +10,9 @@ constexpr std::int64_t kElementsPerBuffer = 500'000'000;  // engine.py MEMORY_OP
 
 class Zero0 : public EngineRun {
  public:
-  explicit Zero0(Recorder& recorder)
+  Zero0(Recorder& recorder, const TrainingPlan& plan)
       : r_(recorder),
+        has_master_(regime(plan.precision).master),
         gradient_item_(recorder.writer().item("gradients")),
         buffer_item_(recorder.writer().item("buffers.reduce_bucket")) {}
 
@@ -33,6 +35,7 @@ class Zero0 : public EngineRun {
 
   // Every gradient once more in fp32, beside itself.
   void before_step() override {
+    if (!has_master_) return;
     in_fp32_.resize(job_->trained.size());
     walk_parameters(r_.writer(), job_->trained, [&](TrainedParameter& trained, std::size_t i) {
       in_fp32_[i] = r_.empty(trained.parameter->value.shape(), DType::fp32, "gradient in fp32", gradient_item_);
@@ -41,13 +44,13 @@ class Zero0 : public EngineRun {
 
   void after_step() override {
     walk_parameters(r_.writer(), job_->trained, [&](TrainedParameter& trained, std::size_t i) {
-      in_fp32_[i].drop();
+      if (has_master_) in_fp32_[i].drop();
       trained.parameter->gradient.drop();
     });
   }
 
   [[nodiscard]] bool clips() const override { return true; }
-  [[nodiscard]] bool makes_states() const override { return true; }
+  [[nodiscard]] bool makes_states() const override { return has_master_; }
 
  private:
   void flatten(const Size& elements) {
@@ -56,6 +59,7 @@ class Zero0 : public EngineRun {
   }
 
   Recorder& r_;
+  bool has_master_;
   ItemId gradient_item_, buffer_item_;
   JobModules* job_ = nullptr;
   bool last_ = true;
@@ -64,6 +68,8 @@ class Zero0 : public EngineRun {
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_zero0(Recorder& recorder) { return std::make_unique<Zero0>(recorder); }
+std::unique_ptr<EngineRun> make_zero0(Recorder& recorder, const TrainingPlan& plan) {
+  return std::make_unique<Zero0>(recorder, plan);
+}
 
 }  // namespace membill

@@ -19,7 +19,7 @@ class Zero12 : public EngineRun {
         overlaps_(engine_flag(plan, "overlap_comm", false)),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
         on_host_(plan.sharding.offload != "none"),
-        in_fp32_(engine_word(plan, "grad_accum_dtype", "") == "fp32"),
+        in_fp32_(accumulation_dtype(plan) != deepspeed_dtype(plan)),
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
         gradient_item_(recorder.writer().item("gradients")),
         step_item_(recorder.writer().item("step.temporaries")) {}
@@ -71,8 +71,9 @@ class Zero12 : public EngineRun {
     if (in_fp32_) return hand_over(std::move(accumulator_));
     for (std::size_t i = 0; i < partitions_.size(); ++i) {
       const std::int64_t part = groups_.all()[i].part;
-      const Tensor flat_gradient = flat(part, type_, "flat gradient partition", gradient_item_);
-      partitions_[i]->gradient = flat(part, DType::fp32, "fp32 gradient partition", gradient_item_);
+      Tensor joined = flat(part, type_, "flat gradient partition", gradient_item_);
+      partitions_[i]->gradient =
+          type_ == DType::fp32 ? std::move(joined) : flat(part, DType::fp32, "fp32 gradient partition", gradient_item_);
     }
     kept_.clear();
   }
@@ -90,16 +91,17 @@ class Zero12 : public EngineRun {
     const auto taken = [&](std::int64_t count) {
       return engine_flag(plan_, "pin_memory", true) ? pinned_bytes(count) : count;
     };
+    const std::int64_t width = bytes_per_element(type_);
     for (const FlatGroup& group : groups_.all()) {
       bytes["weights.master"] += taken(4 * group.part);
       bytes["gradients"] += taken(4 * group.part);
-      bytes["buffers.offload"] += taken(2 * group.part);
+      bytes["buffers.offload"] += taken(width * group.part);
     }
-    bytes["buffers.offload"] += taken(2 * groups_.largest_tensor());
+    bytes["buffers.offload"] += taken(width * groups_.largest_tensor());
     if (plan_.accumulate > 1 && plan_.sharding.zero == 2)
       for (Parameter* parameter : groups_.parameters())
         if (const Slice& slice = *groups_.find(*parameter); slice.is_mine())
-          bytes["gradients"] += taken(2 * slice.elements);
+          bytes["gradients"] += taken(width * slice.elements);
     return bytes;
   }
 
@@ -122,6 +124,8 @@ class Zero12 : public EngineRun {
   void move_to_bucket(Parameter& parameter, const Slice& slice) {
     if (!parameter.gradient.defined()) return;
     if (filled_ + slice.elements > bucket_elements_) reduce();
+    if (on_host_ && slice.elements > bucket_elements_)
+      parameter.gradient = flat(slice.elements, type_, "gradient beside the bucket", gradient_item_);
     filled_ += slice.elements;
     waiting_.push_back(&parameter);
     if (slice.elements <= bucket_elements_ && contiguous_) parameter.gradient.drop();
@@ -179,7 +183,7 @@ class Zero12 : public EngineRun {
   void send_to_host(Parameter& parameter, const Slice& slice) {
     if (last_) {
       flat(2 * slice.own(), DType::fp32, "gradient slice in fp64", gradient_item_);
-      flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
+      if (type_ != DType::fp32) flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
     }
     parameter.gradient.drop();
   }

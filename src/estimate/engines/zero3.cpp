@@ -30,21 +30,24 @@ GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::in
 
 class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
  public:
-  Zero3(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
+  Zero3(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware)
       : r_(recorder),
         plan_(plan),
+        tied_(model.tied_embeddings),
         ranks_(hardware.count),
-        second_group_(limit(plan, "zero_hpz_partition_size", 1, 1)),
-        persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * hidden)),
-        bucket_elements_(reduce_bucket_elements(plan, hidden)),
+        second_group_(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1))),
+        persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
+        bucket_elements_(reduce_bucket_elements(plan, model.hidden)),
         optimizer_on_host_(plan.sharding.offload != "none"),
         parameters_on_host_(plan.sharding.offload.find("param") != std::string::npos),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
-        gradient_type_(engine_word(plan, "grad_accum_dtype", "") == "fp32" ? DType::fp32 : DType::bf16),
-        coordinator_(recorder, gather_limits(plan, hardware.count, hidden)),
+        type_(deepspeed_dtype(plan)),
+        gradient_type_(accumulation_dtype(plan)),
+        coordinator_(recorder, gather_limits(plan, hardware.count, model.hidden)),
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
         gradient_item_(recorder.writer().item("gradients")) {
     r_.set_parameter_use(this);
+    r_.set_linear_saves_input(true);  // zero/linear.py LinearFunctionForZeroStage3
     if (plan.checkpointing.mode != Checkpointing::none)
       r_.set_backward_hooks([this](int unit, int layer) { enter_last_of({unit, layer}); }, nullptr);
   }
@@ -57,9 +60,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
         add_modules(layer);
       }
     make_sub_groups(job);
-    if (contiguous_) bucket_ = flat(bucket_elements_, DType::bf16, "reduce bucket", bucket_item_);
+    if (contiguous_) bucket_ = flat(bucket_elements_, type_, "reduce bucket", bucket_item_);
   }
 
+  void begin_micro_batch(bool last) override { is_last_ = last; }
   ForwardHooks* forward_hooks() override { return this; }
 
   void before_model() override {
@@ -72,6 +76,11 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     pass_silent(1);
   }
   void after_layer(int, int) override {}
+  // A hook of the model's may have made a frozen table's rows need a gradient: they have a backward, too.
+  Tensor after_embedding(Tensor embedded) override {
+    if (frozen_table_.empty()) return embedded;
+    return r_.with_backward_hook(embedded, [this, table = frozen_table_] { enter_backward(table); });
+  }
   void after_model() override { in_forward_ = false; }
   void before_backward() override { pass_silent(1); }
 
@@ -88,7 +97,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     const Zero3Coordinator::Group module = group(weight);
     if (module.empty()) return output;
     if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
-    if (module.front()->role == TensorRole::embedding) pass_silent(1);  // rotary embedding
+    if (module.front()->role == TensorRole::embedding) {
+      pass_silent(1);  // rotary embedding
+      if (!output.requires_grad()) frozen_table_ = module;
+    }
     return r_.with_backward_hook(output, [this, module] { enter_backward(module); });
   }
 
@@ -148,8 +160,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     bytes["weights.master"] = 4 * trained_part_;
     bytes["gradients"] = taken(4 * trained_part_) + taken(bytes_per_element(gradient_type_) * trained_part_);
     if (!parameters_on_host_) return bytes;
-    bytes["weights.base"] = taken(2 * trained_part_);
-    for (const auto& [parameter, p] : partitioned_) bytes["weights.base"] += taken(2 * p.part);
+    bytes["weights.base"] = pinned_bytes(bytes_per_element(type_) * trained_part_);
+    for (const Partitioned* p : in_order_) bytes["weights.base"] += partition_on_host(*p);
     return bytes;
   }
 
@@ -181,11 +193,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   // Packed codes are partitioned like any tensor, in the type that they are stored in.
   void add_codes(Module& module) {
-    const std::string storage = engine_word(plan_, "quant_storage", "uint8");
-    const DType type = storage == "bf16"   ? DType::bf16
-                       : storage == "fp16" ? DType::fp16
-                       : storage == "fp32" ? DType::fp32
-                                           : DType::uint8;
+    const DType type = code_storage(plan_);
     Tensor& codes = module.quantized->codes();
     const std::int64_t bytes = r_.symbols().evaluate(codes.shape().elements());
     codes.drop();
@@ -214,12 +222,20 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     p.persists = p.elements <= persistence_;
     p.is_vector = parameter.value.width() == Size(1);
     p.on_host = parameters_on_host_;
+    p.trains = parameter.trainable;
     if (second_group_ > 1) p.second_part = p.elements / second_group_;
     if (!parameter.trainable && !parameters_on_host_) kept_.push_back(flat(p.part, p.type, "partition", item));
     Partitioned& made = partitioned_.emplace(&parameter, std::move(p)).first->second;
     in_order_.push_back(&made);
     coordinator_.partition(made);
     return made;
+  }
+
+  // deepspeed.zero.Init page-locks each partition, a tied head's too, and PyTorch keeps what it has locked; frozen ones stay as they are.
+  [[nodiscard]] std::int64_t partition_on_host(const Partitioned& p) const {
+    const std::int64_t part = p.part * bytes_per_element(p.type);
+    if (!engine_flag(plan_, "pin_memory", true)) return p.trains ? 0 : part;
+    return pinned_bytes(part) * (tied_ && p.role == TensorRole::embedding ? 2 : 1);
   }
 
   [[nodiscard]] ItemId gathered_item() { return r_.writer().item("gathered.parameters"); }
@@ -234,7 +250,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
       trained_part_ += partitioned_.at(trained.parameter).part;
     }
     const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
-    if (!parameters_on_host_) kept_.push_back(flat(trained_part_, DType::bf16, "flat partitions", weights));
+    if (!parameters_on_host_) kept_.push_back(flat(trained_part_, type_, "flat partitions", weights));
     if (!optimizer_on_host_)
       kept_.push_back(flat(trained_part_, gradient_type_, "gradient partitions", gradient_item_));
     job.trained.clear();
@@ -319,20 +335,34 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     {
       const StreamScope scope(r_.writer(), kReduceStream);
       Tensor joined;
-      if (waiting_.size() > 1 || padded != filled_)
-        joined = flat(padded, DType::bf16, "gradients, joined", bucket_item_);
-      if (gradient_type_ == DType::fp32) flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
+      if (waiting_.size() > 1 || padded != filled_) joined = flat(padded, type_, "gradients, joined", bucket_item_);
+      if (gradient_type_ == DType::fp32 && type_ != DType::fp32)
+        flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
     }
-    for (Parameter* parameter : waiting_) parameter->gradient.drop();
+    for (Parameter* parameter : waiting_) {
+      if (optimizer_on_host_) pass_to_host(partitioned_.at(parameter).part);
+      parameter->gradient.drop();
+    }
     waiting_.clear();
     filled_ = 0;
   }
 
+  // partition_grads: the host's gradient comes to the card to be added to, and before the step its norm is taken in fp64.
+  void pass_to_host(std::int64_t part) {
+    constexpr std::int64_t kNormBuffer = 250'000'000;
+    const StreamScope scope(r_.writer(), kReduceStream);
+    const Tensor here = flat(part, gradient_type_, "partition of a gradient", gradient_item_);
+    if (!is_last_) return;
+    flat(2 * std::min(part, kNormBuffer), DType::fp32, "partition of a gradient in fp64", gradient_item_);
+    if (gradient_type_ != DType::fp32) flat(part, DType::fp32, "partition of a gradient in fp32", gradient_item_);
+  }
+
   Recorder& r_;
   const TrainingPlan& plan_;
+  bool tied_;
   std::int64_t ranks_, second_group_, persistence_, bucket_elements_;
   bool optimizer_on_host_, parameters_on_host_, contiguous_;
-  DType gradient_type_;
+  DType type_, gradient_type_;
   Zero3Coordinator coordinator_;
   ItemId bucket_item_, gradient_item_;
   std::int64_t trained_part_ = 0, filled_ = 0;
@@ -343,18 +373,19 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   std::vector<Parameter*> waiting_;
   std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
   Tensor bucket_;
-  bool in_forward_ = false, has_opened_mlp_ = false;
+  bool in_forward_ = false, has_opened_mlp_ = false, is_last_ = true;
   Layer layer_{TraceWriter::kNoUnit, 0};
   std::map<Layer, Zero3Coordinator::Group> last_of_layer_;
-  Zero3Coordinator::Group entered_;  // entered before its layer's recomputation
+  Zero3Coordinator::Group entered_;       // entered before its layer's recomputation
+  Zero3Coordinator::Group frozen_table_;  // the embedding, where its output needs no gradient of its own
   const Partitioned* last_ = nullptr;
 };
 
 }  // namespace
 
-std::unique_ptr<EngineRun> make_zero3(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware,
-                                      std::int64_t hidden) {
-  return std::make_unique<Zero3>(recorder, plan, hardware, hidden);
+std::unique_ptr<EngineRun> make_zero3(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
+                                      const Hardware& hardware) {
+  return std::make_unique<Zero3>(recorder, model, plan, hardware);
 }
 
 }  // namespace membill

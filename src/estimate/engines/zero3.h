@@ -6,7 +6,7 @@
 
 namespace membill {
 
-[[nodiscard]] std::unique_ptr<EngineRun> make_zero3(Recorder& recorder, const TrainingPlan& plan,
-                                                    const Hardware& hardware, std::int64_t hidden);
+[[nodiscard]] std::unique_ptr<EngineRun> make_zero3(Recorder& recorder, const ModelSpec& model,
+                                                    const TrainingPlan& plan, const Hardware& hardware);
 
 }  // namespace membill
