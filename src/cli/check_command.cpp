@@ -7,6 +7,8 @@
 namespace membill::cli {
 namespace {
 
+constexpr const char* kModel = "--model";
+
 std::vector<ArgumentSpec> arguments() {
   return {
       {"JOBFILE", "a job file or a launch script; or, after --, the command that launches the job", false, {}, true}};
@@ -17,6 +19,8 @@ std::vector<OptionSpec> options() {
   for (OptionSpec& option : input_options()) {
     if (option.name != "--job") all.push_back(std::move(option));
   }
+  all.push_back(
+      {kModel, Takes::value, "MODEL", "the model, where the job does not name it, or another one", "Job", {}});
   for (std::vector<OptionSpec> more : {report_options(), bill_options()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -29,7 +33,7 @@ ExitCode run_check(const Arguments& arguments, Output& output) {
         Problem{kCommandLine, "JOBFILE", "is missing: a job file, a launch script, or -- and a command", ""});
   if (file != nullptr && !arguments.command.empty())
     throw InputError(Problem{kCommandLine, quoted(*file), "is a job beside the one after --", "leave out one of them"});
-  return estimate_job(arguments, {nullptr, file, "brief"}, output);
+  return estimate_job(arguments, {arguments.value(kModel), file, "brief"}, output);
 }
 
 }  // namespace
@@ -41,6 +45,7 @@ Command check_command() {
           options,
           {"check job.yaml --gpu rtx-4090", "check run.sh --gpu a100-80gb",
            "check --gpu h100-80gb -- torchrun --nproc_per_node 8 train.py --per_device_train_batch_size 2",
+           "check ds_config.json --model llama-3.1-8b --gpu h100-80gb --gpus 8",
            "check job.yaml --gpu auto --strict && torchrun train.py"},
           run_check};
 }

@@ -1,7 +1,5 @@
 #include "cli/export_job.h"
 
-#include <algorithm>
-
 #include "io/model_source.h"
 #include "membill/catalog.h"
 
@@ -10,12 +8,10 @@ namespace {
 
 void name_model(const std::string& name, const io::DataDirs& dirs, io::ExportJob& job) {
   job.model = name;
-  for (const io::ModelPreset& preset : io::all_models(dirs)) {
-    const bool is_alias = std::find(preset.aliases.begin(), preset.aliases.end(), name) != preset.aliases.end();
-    if (name != preset.short_name && name != preset.hub_id && !is_alias) continue;
-    job.preset = preset.short_name;
-    if (!preset.hub_id.empty() && !is_alias) job.model = preset.hub_id;
-  }
+  const std::optional<io::NamedPreset> named = io::preset_named(name, io::all_models(dirs));
+  if (!named) return;
+  job.preset = named->preset.short_name;
+  if (!named->preset.hub_id.empty() && named->alias.empty()) job.model = named->preset.hub_id;
 }
 
 void name_targets(const io::DataDirs& dirs, io::ExportJob& job) {

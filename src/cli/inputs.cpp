@@ -107,14 +107,38 @@ void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Input
   }
 }
 
-// A job that evaluates trains all the same: what is billed is its step.
-void pass_over_evaluation(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
-  if (job.format.empty() || job.plan.find("evaluation.batch") == nullptr || arguments.has("--evaluation-batch")) return;
-  for (const Problem& problem : not_billed_yet(inputs.plan)) {
-    if (problem.key != "evaluation.batch") continue;
-    inputs.model.warnings.push_back(job.file + ": the evaluation is not billed, the steps between are");
-    inputs.plan.evaluation.batch.reset();
-    return;
+// What a framework's job does beside its step, or to make it smaller: where this version does not bill that, the step is billed without.
+struct PassedOver {
+  const char* limit;   // its key among what is not billed
+  const char* key;     // of the job that asks for it
+  const char* option;  // of the command line, which is never passed over
+  void (*leave_out)(TrainingPlan& plan);
+  const char* warning;
+};
+constexpr PassedOver kPassedOver[] = {
+    {"evaluation.batch", "evaluation.batch", "--evaluation-batch",
+     [](TrainingPlan& plan) { plan.evaluation.batch.reset(); }, "the evaluation is not billed, the steps between are"},
+    {"compile", "compile", "--compile", [](TrainingPlan& plan) { plan.compile = false; },
+     "torch.compile is not billed here: the layers are billed as they run without it"},
+    {"checkpointing", "checkpointing.offload", "--checkpointing",
+     [](TrainingPlan& plan) { plan.checkpointing.offload = false; },
+     "activations that the host keeps are not billed here: they are billed on the card"}};
+
+bool is_limited(const TrainingPlan& plan, const std::string& key) {
+  const std::vector<Problem> limits = not_billed_yet(plan);
+  return std::any_of(limits.begin(), limits.end(), [&](const Problem& problem) { return problem.key == key; });
+}
+
+void pass_over_what_is_not_billed(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
+  if (job.format.empty()) return;
+  for (const PassedOver& part : kPassedOver) {
+    if (job.plan.find(part.key) == nullptr || arguments.has(part.option) || !is_limited(inputs.plan, part.limit))
+      continue;
+    TrainingPlan without = inputs.plan;
+    part.leave_out(without);
+    if (is_limited(without, part.limit)) continue;
+    inputs.plan = std::move(without);
+    inputs.model.warnings.push_back(job.file + ": " + part.warning);
   }
 }
 
@@ -213,7 +237,7 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
   problems.throw_if_any();
   add_remarks(job, inputs);
   pass_over_targets(arguments, job, inputs);
-  pass_over_evaluation(arguments, job, inputs);
+  pass_over_what_is_not_billed(arguments, job, inputs);
   if (check == Check::together) {
     for (Problem& problem : validate(inputs.model, inputs.plan, inputs.hardware)) {
       problems.add(placed(std::move(problem), arguments, job.file));

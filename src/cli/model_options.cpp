@@ -58,13 +58,20 @@ ModelSpec read_generic(const Arguments& arguments, const io::JobFile& job, Probl
   return model;
 }
 
-ModelSpec load(const std::string& name, const io::DataDirs& dirs, const char* key, const std::string& file) {
+// How a job's model is given that no preset describes.
+constexpr const char* kAdvice = "its config.json as MODEL; check: --model";
+
+// `advice`: how else the model can be given, where its name leads nowhere; empty: not said.
+ModelSpec load(const std::string& name, const io::DataDirs& dirs, const char* key, const std::string& file,
+               const std::string& advice = {}) {
   try {
     return io::describe_model(io::load_model(name, dirs, key));
   } catch (const InputError& error) {
     std::vector<Problem> problems = error.problems();
     for (Problem& problem : problems) {
-      if (problem.file.empty()) problem.file = file;
+      if (!problem.file.empty()) continue;
+      problem.file = file;
+      if (!advice.empty()) problem.hint += (problem.hint.empty() ? "" : ", or ") + advice;
     }
     throw InputError(std::move(problems));
   }
@@ -92,10 +99,11 @@ ModelSpec read_model(const Arguments& arguments, const std::string* typed, const
   if (typed != nullptr) return load(*typed, dirs, "MODEL", kCommandLine);
   if (size != nullptr || job.generic) return read_generic(arguments, job, problems);
   if (job.config) return io::describe_model(io::load_config(*job.config, job.file, "model.config"));
-  if (job.model) return load(*job.model, dirs, "model", job.file);
+  if (job.model) return load(*job.model, dirs, "model", job.file, job.format.empty() ? "" : kAdvice);
   const std::string where = job.file.empty() ? kCommandLine : job.file;
   problems.add({where, job.file.empty() ? "MODEL" : "model", "is missing",
-                "a row of membill models, a config.json, a model folder, - for standard input, or --params 7e9"});
+                "a row of membill models, a config.json, a model folder, - for standard input, or --params 7e9" +
+                    std::string(job.format.empty() ? "" : "; check: --model")});
   return {};
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/field_reader.h"
+#include "io/json_comments.h"
 #include "io/json_reader.h"
 #include "io/text_file.h"
 #include "io/yaml_reader.h"
@@ -97,6 +98,16 @@ Value parse_tree(std::string_view text, const std::string& file) {
   const std::string_view checked = check_text(text, file);
   const std::size_t first = checked.find_first_not_of(" \t\r\n");
   return checked[first] == '{' ? parse_json(checked, file) : parse_yaml(checked, file);
+}
+
+Value parse_tree(std::string_view text, const std::string& file, Problems& lenient) {
+  const std::string_view checked = check_text(text, file);
+  if (checked[checked.find_first_not_of(" \t\r\n")] != '{' && !checked.starts_with("//") && !checked.starts_with("/*"))
+    return parse_yaml(checked, file, lenient);
+  const std::string bare = without_json_comments(checked);
+  if (bare == checked) return parse_json(checked, file);
+  lenient.add({file, "", "holds comments or commas that JSON does not know", ""});
+  return parse_json(bare, file);
 }
 
 JobFile split_job(const Value& tree, const std::string& file, const std::string& folder, Problems& problems) {

@@ -42,6 +42,9 @@ struct JobFile {
 
 // JSON when the first character is '{', else YAML.
 [[nodiscard]] Value parse_tree(std::string_view text, const std::string& file);
+// The same as the readers of public frameworks take it: of a YAML key that stands twice the last counts, JSON may hold comments and
+// commas before a closing bracket (DeepSpeed's Hjson). What was passed over is noted in `lenient`.
+[[nodiscard]] Value parse_tree(std::string_view text, const std::string& file, Problems& lenient);
 
 // Splits a job's tree into its parts. Problems: a model that is neither a name nor a map of the two forms, unknown keys of `model` and
 // `hardware`, wrong types, sizes without a unit, a mistyped `model` or `hardware` (with the right word). Keys of the plan are left to

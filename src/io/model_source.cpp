@@ -111,40 +111,9 @@ std::string hint_for_folder(const fs::path& folder) {
   return {};
 }
 
-bool is_same(std::string_view a, std::string_view b) { return to_lower(a) == to_lower(b); }
-
-bool is_tail(std::string_view whole, std::string_view tail) {
-  return whole.size() >= tail.size() && is_same(whole.substr(whole.size() - tail.size()), tail);
-}
-
 bool looks_like_a_path(std::string_view text) {
   return text.find('/') != std::string_view::npos || text.ends_with(".json") || text.ends_with(".yaml") ||
          text.front() == '.';
-}
-
-// A preset, and which of its aliases was meant (empty: none).
-struct NamedPreset {
-  ModelPreset preset;
-  std::string alias;
-};
-
-bool is_named(std::string_view hub_id, std::string_view text) {
-  return is_same(hub_id, text) || is_same(hub_id.substr(hub_id.find('/') + 1), text);
-}
-
-// The presets that `text` names: by its exact name, or else an alias of one, or else all whose name ends so.
-std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets) {
-  std::vector<NamedPreset> aliases, tails;
-  for (const ModelPreset& preset : presets) {
-    if (is_same(preset.short_name, text) || is_same(preset.hub_id, text)) return {{preset, ""}};
-    if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) tails.push_back({preset, ""});
-    for (const std::string& alias : preset.aliases) {
-      if (is_named(alias, text)) aliases.push_back({preset, alias});
-    }
-  }
-  if (aliases.empty()) return tails;
-  aliases.resize(1);
-  return aliases;
 }
 
 std::string names_of(const std::vector<NamedPreset>& presets) {

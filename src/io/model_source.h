@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "io/model_names.h"
 #include "io/preset_files.h"
 #include "membill/model_spec.h"
 #include "membill/problem.h"
@@ -44,12 +45,6 @@ struct LoadedModel {
 // each disagreement of the checkpoint files in its folder (safetensors.h). Throws InputError with every missing or impossible key.
 [[nodiscard]] ModelSpec describe_model(const LoadedModel& model);
 
-// A preset for listings, without reading its config.
-struct ModelPreset {
-  std::string short_name;            // "llama-2-7b"
-  std::string hub_id;                // "meta-llama/Llama-2-7b-hf"
-  std::vector<std::string> aliases;  // hub ids of other checkpoints of its shapes
-};
 // All presets, by short name.
 [[nodiscard]] std::vector<ModelPreset> all_models(const DataDirs& dirs);
 

@@ -47,6 +47,7 @@ struct Open {
   std::vector<Value::Entry> entries;
   KeyIndex keys;
   std::optional<std::string> key;  // read, its value not yet
+  bool repeats = false;            // that key stood there before
   bool merging = false;            // that key is a plain `<<`
   std::vector<Value> merged;       // maps to merge, the first wins
 };
@@ -67,7 +68,8 @@ class MemoryBuffer : public std::streambuf {
 
 class ValueBuilder : public YAML::EventHandler {
  public:
-  explicit ValueBuilder(const std::string& file) : file_(file) {}
+  // `repeated`: where keys that stand twice are noted; null: they are problems.
+  ValueBuilder(const std::string& file, Problems* repeated) : file_(file), repeated_(repeated) {}
 
   Value take_root() {
     problems_.throw_if_any();
@@ -144,9 +146,12 @@ class ValueBuilder : public YAML::EventHandler {
     map.merging = tag == "?" && text == "<<";
     map.key = text;
     map.values += weight(text) - 1;
-    if (const int first = map.keys.add(text, line); first != 0) {
-      report(line, "duplicate key (first on line " + std::to_string(first) + ")");
-    }
+    const int first = map.keys.add(text, line);
+    map.repeats = first != 0;
+    if (first == 0) return;
+    const std::string message = "duplicate key (first on line " + std::to_string(first) + ")";
+    if (repeated_ == nullptr) return report(line, message);
+    repeated_->add(Problem{file_, path(), place(line) + message, ""});
   }
 
   void open(int line, const std::string& tag, const std::string& kind, bool is_map, YAML::anchor_t anchor) {
@@ -199,9 +204,18 @@ class ValueBuilder : public YAML::EventHandler {
     if (parent.merging) {
       merge(parent, std::move(finished.value), line);
     } else {
-      parent.entries.emplace_back(std::move(*parent.key), std::move(finished.value));
+      add_entry(parent, std::move(finished.value));
     }
     parent.key.reset();
+  }
+
+  static void add_entry(Open& map, Value value) {
+    if (map.repeats) {
+      const auto same = [&](const Value::Entry& entry) { return entry.first == *map.key; };
+      const auto found = std::find_if(map.entries.begin(), map.entries.end(), same);
+      if (found != map.entries.end()) return void(found->second = std::move(value));
+    }
+    map.entries.emplace_back(std::move(*map.key), std::move(value));
   }
 
   void merge(Open& map, Value source, int line) {
@@ -241,6 +255,7 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   const std::string& file_;
+  Problems* repeated_;
   Problems problems_;
   std::vector<Open> open_;
   std::map<YAML::anchor_t, Finished> anchors_;
@@ -305,10 +320,12 @@ bool is_quote_closed(std::string_view text) {
 
 }  // namespace
 
-Value parse_yaml(std::string_view text, const std::string& file) {
+namespace {
+
+Value parse(std::string_view text, const std::string& file, Problems* repeated) {
   const std::string_view checked = check_text(text, file);
   check_size(checked, file);
-  ValueBuilder builder(file);
+  ValueBuilder builder(file, repeated);
   MemoryBuffer buffer(checked);
   std::istream stream(&buffer);
   try {
@@ -326,6 +343,14 @@ Value parse_yaml(std::string_view text, const std::string& file) {
   if (!is_quote_closed(text_from(checked, last.line + 1, last.column)))
     builder.fail(last.line + 1, "a quoted text is not closed");
   return builder.take_root();
+}
+
+}  // namespace
+
+Value parse_yaml(std::string_view text, const std::string& file) { return parse(text, file, nullptr); }
+
+Value parse_yaml(std::string_view text, const std::string& file, Problems& repeated) {
+  return parse(text, file, &repeated);
 }
 
 }  // namespace membill::io

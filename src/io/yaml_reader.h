@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "membill/problem.h"
 #include "membill/value.h"
 
 namespace membill::io {
@@ -23,5 +24,7 @@ inline constexpr std::int64_t kLargestYaml = 4LL << 20;
 // Throws InputError with all duplicate keys and bad numbers, or with the first mistake of syntax, a second document, a tag other than
 // the standard ones, a key that is no scalar, an alias inside of its own anchor, a tab as indentation, what check_text refuses.
 [[nodiscard]] Value parse_yaml(std::string_view text, const std::string& file);
+// The same as PyYAML reads it: of a key that stands twice the last counts. Each is noted in `repeated`, no problem of the file.
+[[nodiscard]] Value parse_yaml(std::string_view text, const std::string& file, Problems& repeated);
 
 }  // namespace membill::io

@@ -124,7 +124,7 @@ TEST_CASE("shells, runners and branches that a script goes through") {
   CHECK(last_words("srun --nodes 2 bash -c \"torchrun train.py\"") == Words{"torchrun", "train.py"});
   CHECK(last_words("ARGS='--bf16'; docker run -it image sh -lc 'cd /w && python train.py $ARGS'") ==
         Words{"python", "train.py", "--bf16"});
-  CHECK(last_words("if true; then M=a; else M=b; fi; echo $M") == Words{"echo", "b"});
+  CHECK(last_words("if true; then M=a; else M=b; fi; echo $M") == Words{"echo", "a"});
   CHECK(last_words("for i in 1 2; do torchrun a.py; done") == Words{"done"});
   CHECK(last_words("N=2 G=8; N=2; G=8; echo $((64 / (G * N))) $((2 + 3 * 4)) $(expr 16 / $N) $((1/0))") ==
         Words{"echo", "4", "14", "8", "$((1/0))"});
@@ -136,6 +136,85 @@ TEST_CASE("shells, runners and branches that a script goes through") {
           plan);
   CHECK(job.model == "gpt2");
   CHECK(job.hardware.count == 4);
+  CHECK(plan.batch == 3);
+}
+
+TEST_CASE("branches run as the text decides") {
+  const std::string choose = "if [ \"$A\" = x ]; then M=1; elif [[ $N -gt 4 ]]; then M=2; else M=3; fi; run $M";
+  CHECK(last_words("A=x\n" + choose) == Words{"run", "1"});
+  CHECK(last_words("A=y; N=8\n" + choose) == Words{"run", "2"});
+  CHECK(last_words("A=y; N=4\n" + choose) == Words{"run", "3"});
+  CHECK(last_words("if [ -z \"$1\" ]; then M=none; else M=some; fi; run $M") == Words{"run", "none"});
+  CHECK(last_words("if ! [ -n \"\" ]; then M=a; fi; if [ -f x ]; then M=b; fi; run $M") == Words{"run", "b"});
+  CHECK(last_words("if false; then run no; if true; then run inner; fi; fi") == Words{});
+  CHECK(last_words("S=7b\ncase $S in\n  1b|3b) B=16 ;;\n  7*) B=4 ;;\n  *) B=1 ;;\nesac\nrun $B") == Words{"run", "4"});
+  CHECK(last_words("case $S in (a) B=1;; *) B=2;; esac; run $B") == Words{"run", "2"});
+  CHECK(last_words("for b in 1 2 8; do run --b $b; done; run $b") == Words{"run", "8"});
+}
+
+TEST_CASE("functions are read where they are called") {
+  CHECK(last_words("go() {\n  local n=$1; run $n \"$@\" ${3:-x}\n}\ngo 4 a\n") == Words{"run", "4", "4", "a", "x"});
+  CHECK(last_words("function go { run $1; }\ngo 2; go 3") == Words{"run", "3"});
+  CHECK(last_words("main () { run main; }\nrun last") == Words{"run", "last"});
+  CHECK(last_words("main() { run only; }") == Words{"run", "only"});
+  CHECK(last_words("f() { f; f; run x; }\nf") == Words{"run", "x"});
+}
+
+TEST_CASE("what ${...} makes of a value") {
+  CHECK(last_words("P=/a/b.c.yaml\nrun ${P%.*} ${P%%.*} ${P##*/} ${P#/} ${P/b/X} ${#P}") ==
+        Words{"run", "/a/b.c", "/a/b", "b.c.yaml", "a/b.c.yaml", "/a/X.c.yaml", "11"});
+  CHECK(last_words("A=Llama; E=\nrun ${A,,} ${A^^} ${A:0:2} ${A:+y} ${E:+n} ${E:-d} ${E-d} ${A:?no}") ==
+        Words{"run", "llama", "LLAMA", "Ll", "y", "d", "Llama"});
+  CHECK(last_words("G=(0 1 2 3)\nrun ${#G[@]} ${G[1]} ${G[9]} $(( ${#G[@]} * 2 )) x${G[@]:1}") ==
+        Words{"run", "4", "1", "8", "x${G[@]:1}"});
+  CHECK(last_words("eval \"run --a 1\"") == Words{"run", "--a", "1"});
+  CHECK(last_words("X=1 \\\r\n  run a \\\r\n  b\r\n") == Words{"run", "a", "b"});
+}
+
+TEST_CASE("files that the script writes are read from it") {
+  TrainingPlan plan;
+  const io::JobFile job =
+      run("STAGE=2\ncat > ds.json <<EOF\n{\"zero_optimization\": {\"stage\": $STAGE}, \"bf16\": {\"enabled\": "
+          "\"auto\"}}\nEOF\n"
+          "cat <<'EOF' > train.yaml\nmodel_name_or_path: gpt2\nfinetuning_type: full\nbf16: true\ndeepspeed: ds.json\n"
+          "per_device_train_batch_size: 2\nEOF\nNPROC_PER_NODE=4 llamafactory-cli train train.yaml cutoff_len=512\n",
+          plan);
+  CHECK(job.format == "llamafactory");
+  CHECK(plan.engine == Engine::deepspeed);
+  CHECK(plan.sharding.zero == 2);
+  CHECK(plan.batch == 2);
+  CHECK(plan.seq == 512);
+}
+
+TEST_CASE("the files that torchtune ships are known by name") {
+  TrainingPlan plan;
+  const io::JobFile job =
+      run("tune run --nproc_per_node 2 lora_finetune_distributed --config llama3_1/8B_lora batch_size=4 "
+          "tokenizer.max_seq_len=1024 model.lora_rank=32",
+          plan);
+  CHECK(job.format == "torchtune");
+  CHECK(job.model == "llama-3.1-8b");
+  CHECK(job.hardware.count == 2);
+  CHECK(plan.batch == 4);
+  CHECK(plan.seq == 1024);
+  CHECK(plan.adapter.rank == 32);
+  CHECK(plan.engine == Engine::fsdp2);
+}
+
+TEST_CASE("references of OmegaConf are followed") {
+  TrainingPlan plan;
+  Problems problems;
+  const io::JobFile job = io::import_text(
+      "rank: 12\nsizes: {len: 768}\nmodel:\n  _component_: torchtune.models.llama2.lora_llama2_7b\n  lora_rank: "
+      "${rank}\n"
+      "  lora_attn_modules: [q_proj]\ntokenizer: {max_seq_len: '${sizes.len}'}\nbatch_size: ${oc.env:BATCH,3}\ndtype: "
+      "bf16\n"
+      "output_dir: ${a}\na: ${output_dir}/x\n",
+      "job.yaml", "", {}, problems);
+  read_plan(job.plan, job.file, plan, problems);
+  CHECK(problems.empty());
+  CHECK(plan.adapter.rank == 12);
+  CHECK(plan.seq == 768);
   CHECK(plan.batch == 3);
 }
 
@@ -157,8 +236,8 @@ TEST_CASE("command lines of litgpt, torchtune and verl") {
   TrainingPlan plan;
   CHECK(run("litgpt finetune_lora gpt2 --lora_r 4 --train.micro_batch_size 2", plan).model == "gpt2");
   CHECK(plan.batch == 2);
-  CHECK(problem_of("tune run lora_finetune_single_device --config llama3_1/8B_lora batch_size=4") ==
-        "run.sh: --config: 'llama3_1/8B_lora' is a file that torchtune ships (tune cp llama3_1/8B_lora job.yaml "
+  CHECK(problem_of("tune run lora_finetune_single_device --config llama3_1/no_such batch_size=4") ==
+        "run.sh: --config: 'llama3_1/no_such' is no file that torchtune 0.6.1 ships (tune cp llama3_1/no_such job.yaml "
         "writes it here)");
   TrainingPlan sft;
   const io::JobFile job =

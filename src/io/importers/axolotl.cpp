@@ -123,7 +123,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     draft.set("freeze.trainable_layers", Value::of(0));
     std::vector<Value> patterns;
     patterns.reserve(names.size());
-    for (const std::string& name : names) patterns.push_back(Value::of(name));
+    for (const std::string& name : names) patterns.push_back(Value::of(in_text_part(name)));
     draft.set("freeze.trainable_modules", Value::make_list(std::move(patterns)));
   } else {
     draft.set("method", Value::of("full"));
@@ -232,6 +232,7 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
     if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
   }
   const auto replicas = reader.count("dp_replicate_size", 1), shards = reader.count("dp_shard_size", 1);
+  take_data_parallel(replicas.value_or(1), shards.value_or(1), draft);
   if (replicas.value_or(1) > 1 && shards.value_or(1) > 1 && !plan_text(draft, "sharding.fsdp").empty()) {
     draft.set("sharding.fsdp", Value::of("hybrid_shard"));
     draft.set("sharding.shard_group", shards);

@@ -233,8 +233,10 @@ int claim(const JobSource& source) {
 
 void read(const JobSource& source, Draft& draft) {
   draft.load_dtype = "fp32";
-  read_deepspeed_part(source.keys, source.file, {.bf16 = true, .fp16 = false}, draft);
-  draft.assume("a DeepSpeed file alone: values that are auto are filled as Hugging Face's Trainer does, with bf16");
+  const bool only_fp16 = source.keys.find("fp16") != nullptr && count_keys(source.keys, "bf16 bfloat16") == 0;
+  read_deepspeed_part(source.keys, source.file, {.bf16 = !only_fp16, .fp16 = only_fp16}, draft);
+  draft.assume("a DeepSpeed file alone: values that are auto are filled as Hugging Face's Trainer does, with " +
+               std::string(only_fp16 ? "fp16" : "bf16"));
 }
 
 }  // namespace
@@ -270,7 +272,7 @@ void read_deepspeed_argument(const Value& argument, const std::string& key, cons
     return draft.problems.add({draft.file, key, "needs a path or a map, not " + value_text(argument), ""});
   const std::string& text = argument.as_string();
   if (text.starts_with("{")) return read_deepspeed_part(parse_json(text, draft.file), draft.file, fill, draft);
-  if (const std::optional<ShippedDeepSpeed> shipped = shipped_deepspeed(text, draft.folder)) {
+  if (const std::optional<ShippedDeepSpeed> shipped = shipped_deepspeed(text, draft.folder, draft.files.get())) {
     draft.assume("deepspeed " + text + " is not here: the file of that name that " + shipped->owner +
                  " ships is taken");
     return read_deepspeed_part(shipped->config, last_name(text), fill, draft);

@@ -1,111 +1,17 @@
 // The end of an import: what several parts decide together.
 #include <filesystem>
+#include <numeric>
 #include <system_error>
 
 #include "base/text.h"
-#include "io/importers/fine_tunes.h"
 #include "io/importers/parts.h"
 #include "io/model_source.h"
+#include "membill/catalog.h"
 
 namespace membill::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Endings of hub names that say how the weights are stored, and the storage.
-struct StoredEnding {
-  std::string_view ending, quantization;
-};
-constexpr StoredEnding kStoredEndings[] = {
-    {"-unsloth-bnb-4bit", "bnb-4bit"},
-    {"-bnb-4bit", "bnb-4bit"},
-    {"-gptq-int4", "gptq"},
-    {"-gptq-int8", "gptq-int8"},
-    {"-gptq", "gptq"},
-    {"-awq", "awq"},
-    {"-int4", "gptq"},
-    {"-int8", "gptq-int8"},
-    {"-awq-int4", "awq"},
-    {"-aqlm-2bit-1x16", "aqlm"},
-    {"-bf16", ""},
-    {"-mxfp4", "mxfp4"},
-    {"-fp8", "fp8"},
-    {"-nvfp4", "nvfp4"},
-};
-// Endings of fine-tuned versions, whose shapes are those of the base.
-constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf",  "-chat",    "-it",   "-base", "-hf",
-                                              "-pt",       "-v0.1",     "-v0.2",    "-v0.3", "-2407", "-2501",
-                                              "-2507",     "-thinking", "-deduped", "-fp16", "-bf16", "-dequantized"};
-// What a base's name may end with where a mirror's does not.
-constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
-// Words inside of a name that change the training, not the shapes.
-constexpr std::string_view kTunedWords[] = {"-coder", "-chat", "-math"};
-
-bool cut_ending(std::string& name, std::string_view ending) {
-  const std::string lower = to_lower(name);
-  if (lower.size() <= ending.size() || !lower.ends_with(ending)) return false;
-  name.resize(name.size() - ending.size());
-  return true;
-}
-
-bool is_model_of(const std::string& hub_id, const std::string& lower_name) {
-  return to_lower(hub_id.substr(hub_id.find('/') + 1)) == lower_name;
-}
-
-// The preset, or the alias of one, that a name without its owner means; empty for none.
-std::string preset_of(const std::string& name, const std::vector<ModelPreset>& presets) {
-  const std::string lower = to_lower(name);
-  for (const ModelPreset& preset : presets) {
-    if (lower == to_lower(preset.short_name) || is_model_of(preset.hub_id, lower)) return preset.short_name;
-    for (const std::string& alias : preset.aliases) {
-      if (is_model_of(alias, lower)) return alias;
-    }
-  }
-  return {};
-}
-
-// Names of the same shapes, from the nearest on: without the owner, without "-bnb-4bit", without "-Instruct", as another owner says it.
-std::vector<std::string> relatives(std::string name, std::string& quantization) {
-  while (!name.empty() && name.back() == '/') name.pop_back();
-  std::vector<std::string> result;
-  name = name.substr(name.rfind('/') + 1);
-  result.push_back(name);
-  for (const StoredEnding& stored : kStoredEndings) {
-    if (!cut_ending(name, stored.ending)) continue;
-    quantization = stored.quantization;
-    result.push_back(name);
-    break;
-  }
-  for (bool cut = true; cut && result.size() < 8;) {
-    cut = false;
-    for (const std::string_view ending : kTunedEndings) {
-      if (cut || !cut_ending(name, ending)) continue;
-      result.push_back(name);
-      cut = true;
-    }
-  }
-  for (std::size_t i = 0, n = result.size(); i < n; ++i) {
-    const std::string lower = to_lower(result[i]);
-    if (lower.starts_with("meta-llama")) result.push_back(result[i].substr(5));
-    if (lower.starts_with("llama")) result.push_back("Meta-" + result[i]);
-    for (const std::string_view ending : kBaseEndings) result.push_back(result[i] + std::string(ending));
-    for (const std::string_view word : kTunedWords) {
-      const std::size_t at = lower.find(word);
-      if (at != std::string::npos) result.push_back(result[i].substr(0, at) + result[i].substr(at + word.size()));
-    }
-  }
-  return result;
-}
-
-std::string preset_of_relative(const std::string& name, const DataDirs& dirs, std::string& quantization) {
-  const std::vector<ModelPreset> presets = all_models(dirs);
-  for (const std::string& relative : relatives(name, quantization)) {
-    if (std::string found = preset_of(relative, presets); !found.empty()) return found;
-    if (std::string base = base_of_fine_tune(relative); !base.empty()) return base;
-  }
-  quantization.clear();
-  return {};
-}
 
 bool is_there(const std::string& path) {
   std::error_code error;
@@ -174,7 +80,30 @@ void settle_load_dtype(const ModelFacts& model, Draft& draft) {
     draft.assume("the dtype of the checkpoint is not known: bf16 taken");
 }
 
+// Cards that the degrees of parallelism need at least; 1: none is said.
+std::int64_t least_world(const Draft& draft) {
+  std::int64_t cards = 1;
+  for (const char* key : {"parallel.tp", "parallel.pp", "parallel.cp", "parallel.ulysses"}) {
+    const Value* degree = draft.plan.find(key);
+    if (degree == nullptr || !degree->is_int() || degree->as_int() < 1) continue;
+    if (degree->as_int() > 1'000'000 || cards > 1'000'000) return 1;
+    cards *= degree->as_int();
+  }
+  const Value* experts = draft.plan.find("parallel.ep");
+  const bool more = experts != nullptr && experts->is_int() && experts->as_int() > 1 && experts->as_int() < 1'000'000;
+  return more ? std::lcm(cards, experts->as_int()) : cards;
+}
+
+void settle_world(Draft& draft) {
+  const std::int64_t least = world_size(draft) ? 1 : least_world(draft);
+  if (least == 1) return;
+  draft.processes = least;
+  draft.assume(draft.file + " does not say how many cards there are: " + std::to_string(least) +
+               " taken, as many as its degrees of parallelism need; --gpus says it");
+}
+
 void settle_engine(Draft& draft) {
+  settle_world(draft);
   const std::optional<std::int64_t> world = world_size(draft);
   const std::string engine = plan_text(draft, "engine");
   if (engine.empty()) {
@@ -197,23 +126,39 @@ ModelFacts find_model(const Draft& draft) {
   if (!is_there(name) && !draft.folder.empty() && is_there(beside)) facts.argument = beside;
   std::optional<LoadedModel> loaded = try_load(facts.argument, draft.context.dirs);
   if (!loaded && !is_there(facts.argument)) {
-    const std::string preset = preset_of_relative(name, draft.context.dirs, facts.quantization);
-    if (!preset.empty()) loaded = try_load(preset, draft.context.dirs);
-    if (loaded) facts.argument = preset;
+    if (const std::optional<NamedPreset> related = related_preset(name, all_models(draft.context.dirs))) {
+      const bool open = related->alias.empty() || related->alias.ends_with('*');
+      facts.argument = open ? related->preset.short_name : related->alias;
+      loaded = try_load(facts.argument, draft.context.dirs);
+    }
   }
   if (!loaded) return facts;
   facts.known = true;
+  facts.model_type = loaded->model_type;
   if (!loaded->alias.empty() || to_lower(facts.argument) != to_lower(name)) facts.shapes_of = loaded->name;
   facts.stored_dtype = dtype_word(loaded->stored_dtype);
-  if (facts.quantization.empty()) facts.quantization = loaded->quantization;
+  facts.quantization = loaded->quantization;
+  if (facts.quantization.empty() && !is_there(facts.argument)) facts.quantization = storage_named(name);
   facts.max_positions = config_count(*loaded, "max_position_embeddings");
   if (facts.max_positions == 0) facts.max_positions = config_count(*loaded, "n_positions");
   facts.hidden = config_count(*loaded, "hidden_size");
+  facts.layers = config_count(*loaded, "num_hidden_layers");
   return facts;
+}
+
+bool lacks_default_targets(const Draft& draft) {
+  const ModelFacts model = find_model(draft);
+  return model.known && default_lora_targets(model.model_type).empty();
 }
 
 std::optional<std::int64_t> world_size(const Draft& draft) {
   return draft.context.gpus ? draft.context.gpus : draft.processes;
+}
+
+void take_data_parallel(std::int64_t replicas, std::int64_t shards, Draft& draft) {
+  constexpr std::int64_t kMost = 1'000'000;
+  if (world_size(draft) || (replicas < 2 && shards < 2) || replicas > kMost || shards > kMost) return;
+  draft.processes = checked_mul(checked_mul(replicas, shards), least_world(draft));
 }
 
 JobFile finish_draft(Draft& draft) {

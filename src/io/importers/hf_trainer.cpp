@@ -116,6 +116,10 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
   lora.targets = read_targets(reader, "lora_target_modules");
+  if (lora.targets.empty() && lacks_default_targets(draft)) {
+    lora.targets = {"all-linear"};
+    draft.assume("PEFT has no default targets for this model: the script is taken to adapt every linear");
+  }
   lora.modules_to_save = reader.texts("modules_to_save");
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);

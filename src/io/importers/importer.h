@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "io/importers/key_table.h"
+#include "io/importers/shell_words.h"
 #include "io/job_file.h"
 #include "io/preset_files.h"
 #include "membill/problem.h"
@@ -36,7 +38,8 @@ struct Launch {
   bool distributed = false;         // a launcher of processes starts it (torchrun, deepspeed, accelerate)
   std::optional<Value> accelerate;  // accelerate's configuration, with the launcher's flags in it
   std::string accelerate_file;      // its name in problems and records
-  std::map<std::string, std::string, std::less<>> environment;
+  Variables environment;
+  std::shared_ptr<const WrittenFiles> files;
 };
 
 // One job as its framework spells it.
@@ -46,6 +49,7 @@ struct JobSource {
   std::string folder;      // where files that it names are looked for after the current one; "" for none
   bool arguments = false;  // `keys` come from a command line
   Launch launch;
+  std::vector<std::string> assumptions, warnings;  // what was taken or passed over so far
 };
 
 // The job on its way to a plan. Importers set plan keys; what several of them decide together is settled by finish_draft.
@@ -65,10 +69,11 @@ struct Draft {
   Problems& problems;
   std::string file;
   std::string folder;
-  Value plan = Value::make_map();    // flat: dotted keys
-  std::optional<std::string> model;  // as the framework spells it
-  std::string model_key = "model";   // its key, for problems
-  std::optional<Value> config;       // the model itself, where the job describes it: a Hugging Face config
+  std::shared_ptr<const WrittenFiles> files;  // that the launch script writes
+  Value plan = Value::make_map();             // flat: dotted keys
+  std::optional<std::string> model;           // as the framework spells it
+  std::string model_key = "model";            // its key, for problems
+  std::optional<Value> config;                // the model itself, where the job describes it: a Hugging Face config
   std::optional<std::int64_t> processes, nodes;
   // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
   std::string load_dtype = "auto";
@@ -119,8 +124,10 @@ struct Importer {
 
 // Keys of `map` among `words` (blanks between).
 [[nodiscard]] int count_keys(const Value& map, std::string_view words);
+// Whether a file that a job names is there: written by its script, in the current folder, or in `folder` or up to three above it.
+[[nodiscard]] bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files);
 // Reads a JSON or YAML file that a job names, from the current folder or from `folder`; nothing and a problem of `key` when it is not
 // there.
-[[nodiscard]] std::optional<Value> read_part(const std::string& path, const Draft& draft, const std::string& key);
+[[nodiscard]] std::optional<Value> read_part(const std::string& path, Draft& draft, const std::string& key);
 
 }  // namespace membill::io

@@ -79,7 +79,7 @@ JobFile import_script(std::string_view text, const std::string& file, const std:
   const std::vector<ShellCommand> commands = split_script(text);
   for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
     Problems found;
-    const std::optional<JobSource> source = parse_command(command->words, command->variables, file, folder, found);
+    const std::optional<JobSource> source = parse_command(*command, file, folder, found);
     if (!source || (best_claim(*source) == 0 && found.empty())) continue;
     for (const Problem& problem : found.list()) problems.add(problem);
     if (!found.empty()) {
@@ -117,22 +117,63 @@ int count_keys(const Value& map, std::string_view words) {
   return count;
 }
 
-std::optional<Value> read_part(const std::string& path, const Draft& draft, const std::string& key) {
-  std::error_code error;
-  std::string found = path;
-  if (!fs::exists(found, error)) {
-    // Frameworks are started from the top of their checkout, of which the job lies some folders down.
-    fs::path folder = draft.folder.empty() ? fs::path(".") : fs::path(draft.folder);
-    for (int up = 0; up < 4 && !fs::exists(found, error); ++up, folder /= "..") found = (folder / path).string();
+namespace {
+
+// What a framework's own reader passes over, as warnings.
+std::vector<std::string> remarks_of(const Problems& lenient, const std::string& job) {
+  std::vector<std::string> remarks;
+  for (const Problem& problem : lenient.list()) {
+    const std::string place = problem.file == job ? "" : problem.file + ": ";
+    const bool is_key = !problem.key.empty();
+    remarks.push_back(place + (is_key ? problem.key + ": " : "") + problem.message +
+                      (is_key ? ": the last counts" : ""));
   }
-  if (!fs::exists(found, error)) {
+  return remarks;
+}
+
+std::optional<Value> parse_part(std::string_view text, const std::string& file, Draft& draft) {
+  try {
+    Problems lenient;
+    Value tree = parse_tree(text, file, lenient);
+    for (std::string& remark : remarks_of(lenient, draft.file)) draft.warnings.push_back(std::move(remark));
+    return tree;
+  } catch (const InputError& problem) {
+    for (const Problem& each : problem.problems()) draft.problems.add(each);
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string find_part(const std::string& path, const std::string& start) {
+  std::error_code error;
+  if (fs::exists(path, error)) return path;
+  // Frameworks are started from the top of their checkout, of which the job lies some folders down.
+  fs::path folder = start.empty() ? fs::path(".") : fs::path(start);
+  for (int up = 0; up < 4; ++up, folder /= "..") {
+    if (fs::exists(folder / path, error)) return (folder / path).string();
+  }
+  return {};
+}
+
+bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files) {
+  return (files != nullptr && files->contains(path)) || !find_part(path, folder).empty();
+}
+
+std::optional<Value> read_part(const std::string& path, Draft& draft, const std::string& key) {
+  if (draft.files != nullptr) {
+    if (const auto written = draft.files->find(path); written != draft.files->end())
+      return parse_part(written->second, last_name(path), draft);
+  }
+  const std::string found = find_part(path, draft.folder);
+  if (found.empty()) {
     draft.problems.add(
         {draft.file, key, membill::quoted(path) + " is no file here", "start membill where the job is started"});
     return std::nullopt;
   }
   try {
     const TextFile file = read_file(found);
-    return parse_tree(file.text, file.name);
+    return parse_part(file.text, file.name, draft);
   } catch (const InputError& problem) {
     for (const Problem& each : problem.problems()) draft.problems.add(each);
     return std::nullopt;
@@ -173,6 +214,9 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   draft.folder = source.folder;
   draft.processes = source.launch.processes;
   draft.nodes = source.launch.nodes;
+  draft.files = source.launch.files;
+  draft.assumptions = source.assumptions;
+  draft.warnings = source.warnings;
   if (context.reads_pins) read_software(draft);
   importer.read(source, draft);
   read_environment(source.launch, draft);
@@ -189,13 +233,18 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   const std::string_view checked = check_text(text, file);
   if (context.format == kScript || (!context.format && looks_like_script(checked, file)))
     return import_script(checked, file, folder, context, problems);
-  const Value tree = parse_tree(text, file);
+  Problems lenient;
+  const Value tree = parse_tree(text, file, lenient);
   JobSource source;
   source.file = file;
   source.folder = folder;
+  source.warnings = remarks_of(lenient, file);
   if (tree.is_map()) source.keys = tree;
   const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
-  if (own) return split_job(tree, file, folder, problems);
+  if (own) {
+    for (const Problem& problem : lenient.list()) problems.add(problem);
+    return split_job(tree, file, folder, problems);
+  }
   if (!tree.is_map())
     throw InputError(
         Problem{file, "", "a job file is a map of keys, not " + std::string(Value::kind_name(tree.kind())), ""});
@@ -211,7 +260,7 @@ JobFile import_job(const std::string& path, const ImportContext& context, Proble
 
 JobFile import_command(const std::vector<std::string>& words, const ImportContext& context, Problems& problems) {
   const std::string file = "command line";
-  const std::optional<JobSource> source = parse_command(words, {}, file, "", problems);
+  const std::optional<JobSource> source = parse_command(ShellCommand{words, {}, nullptr}, file, "", problems);
   if (!source)
     throw InputError(
         Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});

@@ -141,6 +141,11 @@ KeyReader::Found KeyReader::find(std::string_view key) const {
       if (value != nullptr && !says_nothing(*value)) return {value, std::string(other.key)};
     }
   }
+  const std::string negated = "no_" + std::string(key);
+  if (const Value* value = map_.find(negated); value != nullptr && as_flag(*value) == true) {
+    static const Value kFalse = Value::of(false);
+    return {&kFalse, negated};
+  }
   return found;
 }
 
@@ -264,9 +269,14 @@ std::string KeyReader::nearest(const std::string& key) const {
   return std::string(nearest_word(key, words));
 }
 
+const KeyRow* KeyReader::known_row(const std::string& key) const {
+  if (const KeyRow* known = row(key)) return known;
+  return key.starts_with("no_") ? row(std::string_view(key).substr(3)) : nullptr;
+}
+
 void KeyReader::record_key(const Value& value, const std::string& key, std::vector<KeyRecord>& records) const {
   KeyRecord record{file_, prefix_ + key, KeyState::unknown, value_text(value), ""};
-  if (const KeyRow* known = row(key)) {
+  if (const KeyRow* known = known_row(key)) {
     const KeyRow* main = known->same_as.empty() ? known : row(known->same_as);
     const bool asked = asked_.contains(std::string(main == nullptr ? known->key : main->key));
     const bool shadowed = main != known && main != nullptr && find(main->key).key != key;

@@ -95,6 +95,7 @@ class KeyReader {
   [[nodiscard]] Found find(std::string_view key) const;
   [[nodiscard]] Value value_or_default(std::string_view key, std::string& spelled);
   [[nodiscard]] const KeyRow* row(std::string_view key, const KeyTable** table = nullptr) const;
+  [[nodiscard]] const KeyRow* known_row(const std::string& key) const;  // of "no_key" too, argparse's negation
   [[nodiscard]] bool is_harmless(std::string_view key) const;
   [[nodiscard]] bool leads_further(const std::string& key) const;
   [[nodiscard]] std::string nearest(const std::string& key) const;

@@ -132,6 +132,20 @@ bool resizes(KeyReader& reader) {
   return reader.flag("resize_vocab") || reader.is_given("add_tokens") || reader.is_given("add_special_tokens");
 }
 
+// Every n-th layer trains, and it alone is checkpointed (model/adapter.py, model/model_utils/checkpointing.py).
+void read_llama_pro(std::int64_t count, std::vector<Value> trained, Draft& draft) {
+  const std::int64_t layers = find_model(draft).layers;
+  if (count < 1 || layers < 1 || layers > 10'000 || layers % count != 0) {
+    const std::string what = std::to_string(count) + " blocks do not divide the model's " + std::to_string(layers);
+    return draft.problems.add({draft.file, "freeze_trainable_layers", what + " layers", "use_llama_pro false"});
+  }
+  for (std::int64_t layer = layers / count - 1; layer < layers; layer += layers / count)
+    trained.push_back(Value::of("layers." + std::to_string(layer)));
+  draft.set("freeze.trainable_layers", Value::of(0));
+  draft.set("freeze.trainable_modules", Value::make_list(std::move(trained)));
+  draft.set("checkpointing.every", Value::of(layers / count));
+}
+
 void read_method(KeyReader& reader, Draft& draft) {
   const std::string type = reader.text("finetuning_type").value_or("lora");
   if (type == "lora") {
@@ -152,6 +166,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     if (layers < 1e6) draft.set("freeze.trainable_layers", Value::of(static_cast<std::int64_t>(layers)));
     std::vector<Value> extra;
     for (const std::string& name : reader.texts("freeze_extra_modules")) extra.push_back(Value::of(name));
+    if (reader.flag("use_llama_pro")) return read_llama_pro(static_cast<std::int64_t>(layers), std::move(extra), draft);
     if (!extra.empty()) draft.set("freeze.trainable_modules", Value::make_list(std::move(extra)));
     draft.assume("the layers that train are billed in the dtype of the base; LLaMA-Factory casts them to fp32");
   } else {
@@ -204,8 +219,10 @@ void settle(KeyReader& reader, Draft& draft) {
     draft.load_dtype = "fp32";
   }
   const bool checkpoints = plan_text(draft, "checkpointing") == "full";
+  // of frozen layers none is checkpointed, and the inputs of those that train are made to need a gradient
   if (checkpoints)
-    draft.set("checkpointing.reentrant", Value::of(engine != "fsdp2" && reader.flag("use_reentrant_gc")));
+    draft.set("checkpointing.reentrant", Value::of(engine != "fsdp2" && plan_text(draft, "method") != "freeze" &&
+                                                   reader.flag("use_reentrant_gc")));
 }
 
 int claim(const JobSource& source) {

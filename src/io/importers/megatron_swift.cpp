@@ -107,8 +107,11 @@ void read(const JobSource& source, Draft& draft) {
   read_megatron_step(reader, draft);
   read_lengths(reader, draft);
   read_method(reader, draft);
+  if (const Value* tp = draft.plan.find("parallel.tp"); tp != nullptr && tp->is_int() && tp->as_int() < 1'000'000)
+    draft.set("vocab_pad_to", std::optional(tp->as_int() * 128));  // make_vocab_size_divisible_by
   const std::string dtype = dtype_word(reader.text("torch_dtype").value_or("bfloat16"));
   if (dtype == "bf16" || dtype == "fp16") {
+    draft.quantized = true;  // whatever the checkpoint stores is loaded in this dtype
     draft.set("weights", Value::of(dtype));
     draft.set("precision", Value::of("master-" + dtype));
   }

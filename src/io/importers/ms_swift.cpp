@@ -162,8 +162,30 @@ void read_autocast(Draft& draft) {
     draft.load_dtype = "fp32";  // fp16 weights that train are cast up
 }
 
+// DEFAULT of 2.x: the query, key and value weights, under the model's own names (swift/llm/utils/model.py, LoRATM).
+std::vector<std::string> default_targets(const Draft& draft) {
+  static constexpr std::pair<std::string_view, std::string_view> kJoined[] = {{"qwen", "c_attn"},
+                                                                              {"baichuan", "W_pack"},
+                                                                              {"chatglm", "query_key_value"},
+                                                                              {"bloom", "query_key_value"},
+                                                                              {"internlm2", "wqkv"},
+                                                                              {"phi3", "qkv_proj"},
+                                                                              {"dbrx", "Wqkv"},
+                                                                              {"gpt2", "c_attn"},
+                                                                              {"falcon", "query_key_value"}};
+  const std::string type = find_model(draft).model_type;
+  for (const auto& [model_type, name] : kJoined) {
+    if (type == model_type) return {std::string(name)};
+  }
+  return {"q_proj", "k_proj", "v_proj"};
+}
+
 void read_method(KeyReader& reader, Draft& draft) {
-  const std::string type = to_lower(reader.text("tuner_type").value_or("lora"));
+  std::string type = to_lower(reader.text("tuner_type").value_or("lora"));
+  if (type == "lora_llm") {  // the towers train whole, which are not counted
+    type = "lora";
+    draft.warnings.push_back("tuner_type lora_llm trains the vision tower whole, which is not billed");
+  }
   if (type == "full") {
     draft.set("method", Value::of("full"));
     if (reader.real("freeze_parameters_ratio").value_or(0) > 0 || reader.is_given("freeze_parameters"))
@@ -177,7 +199,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
   lora.targets = read_targets(reader, "target_modules");
-  if (lora.targets.size() == 1 && lora.targets[0] == "DEFAULT") lora.targets.clear();
+  if (lora.targets.size() == 1 && lora.targets[0] == "DEFAULT") lora.targets = default_targets(draft);
   if (lora.targets.size() == 1 && lora.targets[0] == "ALL") lora.targets = {"all-linear"};
   if (const auto regex = reader.text("target_regex")) lora.targets = {*regex};
   lora.modules_to_save = reader.texts("modules_to_save");
@@ -238,8 +260,9 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const auto& program = source.launch.program;
   const std::string command = program.size() > 1 ? program[1] : "sft";
   std::string stage = command == "pt" ? "pretrain" : "sft";
-  if (command == "rlhf" || reader.map().find("rlhf_type") != nullptr) {
-    const std::string type = to_lower(reader.text("rlhf_type").value_or("dpo"));
+  const bool named = command != "sft" && command != "pt" && command != "rlhf";  // 2.x: swift dpo
+  if (command == "rlhf" || named || reader.map().find("rlhf_type") != nullptr) {
+    const std::string type = named ? command : to_lower(reader.text("rlhf_type").value_or("dpo"));
     stage = type == "rm" ? "reward" : type == "cpo" ? "simpo" : type;
     if (type == "grpo") return read_completions(reader, draft);
     if (type == "ppo" || type == "gkd")
@@ -272,6 +295,7 @@ int claim(const JobSource& source) {
 void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
   draft.model = reader.text("model");
+  if (draft.model && draft.model->starts_with("qwen1half")) draft.model->replace(4, 5, "1.5");  // 2.x's model_type
   draft.model_key = "model";
   if (!draft.processes) {
     const auto found = source.launch.environment.find("NPROC_PER_NODE");

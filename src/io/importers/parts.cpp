@@ -1,5 +1,6 @@
 #include "io/importers/parts.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -91,11 +92,21 @@ void set_lora(const LoraArguments& lora, Draft& draft) {
   if (!lora.modules_to_save.empty()) draft.set("adapter.modules_to_save", texts_value(lora.modules_to_save));
 }
 
+std::string in_text_part(std::string name) {
+  for (const std::string_view part : {"language_model.", "language_model\\."}) {
+    for (std::size_t at = name.find(part); at != std::string::npos; at = name.find(part, at))
+      name.erase(at, part.size());
+  }
+  return name;
+}
+
 std::vector<std::string> read_targets(KeyReader& reader, std::string_view key) {
   const Value* value = reader.given(key);
   const bool pattern =
       value != nullptr && value->is_string() && value->as_string().find_first_of("*+?()|^\\") != std::string::npos;
-  return pattern ? std::vector<std::string>{value->as_string()} : reader.texts(key);
+  std::vector<std::string> targets = pattern ? std::vector<std::string>{value->as_string()} : reader.texts(key);
+  std::transform(targets.begin(), targets.end(), targets.begin(), in_text_part);
+  return targets;
 }
 
 void set_attention(const std::string& name, const std::string& key, Draft& draft) {

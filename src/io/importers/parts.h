@@ -19,6 +19,8 @@ struct LoraArguments {
   bool dora = false;
 };
 void set_lora(const LoraArguments& lora, Draft& draft);
+// A module's name, or a pattern of names, inside the text part of a multimodal model.
+[[nodiscard]] std::string in_text_part(std::string name);
 // The targets under `key`: a list, names parted by commas or blanks, or one regular expression.
 [[nodiscard]] std::vector<std::string> read_targets(KeyReader& reader, std::string_view key);
 
@@ -64,17 +66,25 @@ struct ModelFacts {
   std::string argument;   // for read_model
   std::string shapes_of;  // the preset whose shapes it has, where the name is another checkpoint's; empty: none
   bool known = false;
+  std::string model_type;
   std::string stored_dtype;        // "bf16" ...; empty: not said
   std::string quantization;        // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
   std::int64_t max_positions = 0;  // 0: unknown
   std::int64_t hidden = 0;
+  std::int64_t layers = 0;
 };
 // Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the
 // assumptions once finish_draft is run.
 [[nodiscard]] ModelFacts find_model(const Draft& draft);
 
+// Whether the job's model is known, and PEFT has no default targets of LoRA for its type.
+[[nodiscard]] bool lacks_default_targets(const Draft& draft);
+
 // Cards in all: --gpus, else what the launcher or the file says, else nothing.
 [[nodiscard]] std::optional<std::int64_t> world_size(const Draft& draft);
+
+// Degrees of data parallelism that the job says: with the others they are the cards in all, where nothing else says them.
+void take_data_parallel(std::int64_t replicas, std::int64_t shards, Draft& draft);
 
 // Engine, precision, storage and hardware from what the parts have gathered.
 [[nodiscard]] JobFile finish_draft(Draft& draft);

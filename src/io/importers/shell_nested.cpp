@@ -1,7 +1,9 @@
 // Shells that a script starts: srun bash -c "torchrun train.py ...".
 #include <utility>
 
+#include "io/importers/shell_text.h"
 #include "io/importers/shell_words.h"
+#include "io/importers/slurm.h"
 
 namespace membill::io {
 namespace {
@@ -11,6 +13,7 @@ constexpr std::size_t kMostNested = 100;  // commands that a script hands to ano
 
 // The text that a command hands to another shell: srun bash -c "...", docker run image sh -lc '...'. Empty: none.
 std::string nested_script(const std::vector<std::string>& words) {
+  if (words.front() == "eval") return joined(words, 1);
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     const std::string name = words[i].substr(words[i].rfind('/') + 1);
     const std::string& option = words[i + 1];
@@ -33,6 +36,7 @@ std::vector<ShellCommand> split_nested(std::string_view script, Variables variab
     }
     ++nested;
     for (ShellCommand& each : split_nested(inner, command.variables, depth + 1)) {
+      if (each.files == nullptr || each.files->empty()) each.files = command.files;
       if (all.size() < kMostCommands) all.push_back(std::move(each));
     }
   }
@@ -41,6 +45,8 @@ std::vector<ShellCommand> split_nested(std::string_view script, Variables variab
 
 }  // namespace
 
-std::vector<ShellCommand> split_script(std::string_view script) { return split_nested(script, {}, 0); }
+std::vector<ShellCommand> split_script(std::string_view script) {
+  return split_nested(script, slurm_variables(script), 0);
+}
 
 }  // namespace membill::io

@@ -1,42 +1,39 @@
 #include "io/importers/shell_words.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
-#include "io/importers/shell_arithmetic.h"
+#include "io/importers/shell_branches.h"
+#include "io/importers/shell_reader.h"
+#include "io/importers/shell_text.h"
 
 namespace membill::io {
 namespace {
 
-constexpr std::size_t kLongestValue = 1 << 16;  // a variable that doubles itself ends here
-constexpr int kDeepest = 20;                    // of defaults inside of defaults
+constexpr int kMostCalls = 200;  // of functions
+constexpr std::size_t kMostPositions = 100;
 
-bool is_name_start(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_name(char c) { return is_name_start(c) || is_digit(c); }
-
-class Splitter {
+class Splitter : private ShellReader {
  public:
-  Splitter(std::string_view script, Variables variables) : text_(script), variables_(std::move(variables)) {}
+  using ShellReader::ShellReader;
 
-  std::vector<ShellCommand> split() {
+  void split() {
     while (at_ < text_.size() && commands_.size() < kMostCommands && words_in_all_ < kMostWords) {
       const char c = text_[at_];
-      if (c == '\\' && next() == '\n') {
-        at_ += 2;
+      if (const std::size_t length = continuation_length(text_, at_); length > 0) {
+        at_ += length;
       } else if (c == ' ' || c == '\t' || c == '\r') {
         end_word();
         ++at_;
       } else if (c == '#' && !in_word_) {
-        skip_line();
-      } else if (c == '<' && next() == '<' && !in_word_) {
-        skip_here_document();
+        at_ = end_of_line(text_, at_);
       } else if (c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')' || c == '`') {
         separate(c);
       } else if (c == '<' || c == '>') {
-        redirect();
+        redirect(c);
       } else {
         in_word_ = true;
         take(word_);
@@ -44,49 +41,122 @@ class Splitter {
     }
     end_word();
     end_command();
+  }
+
+  std::vector<ShellCommand> take_commands() {
+    std::vector<ShellCommand> uncalled = commands_of_uncalled_functions();
+    commands_.insert(commands_.begin(), std::make_move_iterator(uncalled.begin()),
+                     std::make_move_iterator(uncalled.end()));
+    const auto files = std::make_shared<const WrittenFiles>(std::move(scope_.files));
+    for (ShellCommand& command : commands_) command.files = files;
     return std::move(commands_);
   }
 
  private:
-  char next() const { return at_ + 1 < text_.size() ? text_[at_ + 1] : '\0'; }
-
-  void skip_line() {
-    while (at_ < text_.size() && text_[at_] != '\n') ++at_;
+  // Splits `text` with what is known here, and takes over what it learns.
+  std::vector<ShellCommand> split_inner(std::string_view text) {
+    Splitter inner(text, std::move(scope_), depth_ + 1);
+    inner.calls_ = calls_;
+    inner.split();
+    scope_ = std::move(inner.scope_);
+    calls_ = inner.calls_;
+    return std::move(inner.commands_);
   }
 
-  // "> file", "2>&1": neither the sign nor the file is a word.
-  void redirect() {
+  std::vector<ShellCommand> commands_of_uncalled_functions() {
+    std::vector<ShellCommand> all;
+    const auto functions = scope_.functions;
+    for (const auto& [name, body] : functions) {
+      if (called_.contains(name) || ++calls_ > kMostCalls || depth_ > 0) continue;
+      const Variables kept = scope_.variables;
+      for (ShellCommand& command : split_inner(body)) {
+        if (all.size() + commands_.size() < kMostCommands) all.push_back(std::move(command));
+      }
+      scope_.variables = kept;
+    }
+    return all;
+  }
+
+  // "> file", "2>&1": neither the sign nor the file is a word. "<<EOF": a document follows the line.
+  void redirect(char sign) {
     if (word_ == "1" || word_ == "2") drop_word();
     end_word();
-    while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&' || text_[at_] == ' '))
-      ++at_;
-    while (at_ < text_.size() && std::string_view(" \t\r\n;|&").find(text_[at_]) == std::string_view::npos) ++at_;
+    std::size_t signs = 0;
+    while (at_ < text_.size() && text_[at_] == sign) ++at_, ++signs;
+    const bool document = sign == '<' && signs == 2;
+    if (document && at_ < text_.size() && text_[at_] == '-') ++at_;
+    while (at_ < text_.size() && (text_[at_] == '&' || text_[at_] == ' ')) ++at_;
+    const std::size_t start = at_;
+    std::string target;
+    while (at_ < text_.size() && std::string_view(" \t\r\n;|&<>()").find(text_[at_]) == std::string_view::npos)
+      take(target);
+    const std::string_view written = text_.substr(start, at_ - start);
+    if (document) documents_.push_back({target, written.find_first_of("'\"\\") == std::string_view::npos});
+    if (sign == '>') target_ = target;
+    drop_word();
   }
 
-  void skip_here_document() {
-    at_ += 2;
-    if (at_ < text_.size() && text_[at_] == '-') ++at_;
-    if (at_ < text_.size() && text_[at_] == '<') return skip_line();  // <<< word
+  struct Document {
     std::string ending;
-    while (at_ < text_.size() && text_[at_] != '\n' && text_[at_] != ' ') {
-      if (text_[at_] != '\'' && text_[at_] != '"') ending += text_[at_];
-      ++at_;
-    }
-    skip_line();
-    while (at_ < text_.size()) {
-      const std::size_t start = ++at_;
-      skip_line();
-      if (trim(text_.substr(start, at_ - start)) == ending) return;
+    bool expands = false;
+  };
+
+  // The documents that begin behind the line that ends at `at_`.
+  void read_documents() {
+    for (const Document& document : std::exchange(documents_, {})) {
+      const std::size_t start = std::min(at_ + 1, text_.size());
+      std::size_t line = start;
+      while (line < text_.size() && trim(text_.substr(line, end_of_line(text_, line) - line)) != document.ending)
+        line = std::min(end_of_line(text_, line) + 1, text_.size());
+      const std::string_view body = text_.substr(start, line - start);
+      write_file(document.expands ? document_text(body) : std::string(body));
+      at_ = end_of_line(text_, line);
     }
   }
 
-  // NAME=( ... ) is an array; any other sign ends a command.
+  void write_file(std::string text) {
+    const bool tee = words_.size() > 1 && words_.front() == "tee";
+    const std::string name = tee ? words_.back() : target_;
+    if (!name.empty() && !branches_.skips()) scope_.files[name] = std::move(text);
+    target_.clear();
+  }
+
+  // NAME=( ... ) is an array, NAME() a function; any other sign ends a command.
   void separate(char c) {
-    const bool array = c == '(' && in_word_ && (word_.ends_with('=') && is_assignment(word_));
-    if (array) return read_array();
+    if (c == '(' && in_word_ && word_.ends_with('=') && is_assignment(word_)) return read_array();
+    if (c == '(' && in_word_ && opens_function()) return read_function(std::exchange(word_, {}));
     end_word();
-    ++at_;
+    if (branches_.expects_pattern()) return read_pattern(c);
+    if (c == '\n') read_documents();
     end_command();
+    if (c == ';' && at(1) == ';') {
+      branches_.end_pattern();
+      ++at_;
+    }
+    at_ = std::min(at_ + 1, text_.size());
+  }
+
+  void read_pattern(char c) {
+    ++at_;
+    if (c != ')' || words_.empty()) return;  // '|' parts alternatives
+    branches_.pattern(std::exchange(words_, {}));
+  }
+
+  [[nodiscard]] bool opens_function() const {
+    if (!words_.empty() && words_ != std::vector<std::string>{"function"}) return false;
+    std::size_t end = at_ + 1;
+    while (end < text_.size() && text_[end] == ' ') ++end;
+    return end < text_.size() && text_[end] == ')' && !branches_.expects_pattern() &&
+           word_.find_first_of("$=\"'") == std::string::npos;
+  }
+
+  void read_function(const std::string& name) {
+    drop_word();
+    words_.clear();
+    const std::size_t open = std::min(text_.find('{', at_), text_.size());
+    const std::size_t close = matching_brace(text_, open);
+    if (open < text_.size()) scope_.functions[name] = std::string(text_.substr(open + 1, close - open - 1));
+    at_ = std::min(close + 1, text_.size());
   }
 
   void read_array() {
@@ -96,179 +166,37 @@ class Splitter {
     drop_word();
     ++at_;
     std::vector<std::string> items;
-    if (appends) items = arrays_[name];
+    if (appends) items = scope_.arrays[name];
     while (at_ < text_.size() && text_[at_] != ')' && items.size() < kMostWords) {
       const char c = text_[at_];
-      if (c == '#') {
-        skip_line();
-      } else if (c == '\\' && next() == '\n') {
-        at_ += 2;
+      if (const std::size_t length = continuation_length(text_, at_); length > 0) {
+        at_ += length;
+      } else if (c == '#') {
+        at_ = end_of_line(text_, at_);
       } else if (c == ' ' || c == '\t' || c == '\n' || c == '\r') {
         ++at_;
       } else {
-        std::string item;
-        while (at_ < text_.size() && std::string_view(" \t\r\n)").find(text_[at_]) == std::string_view::npos)
-          take(item);
-        items.push_back(std::move(item));
+        read_item(items);
       }
     }
     if (at_ < text_.size()) ++at_;
-    arrays_[name] = std::move(items);
+    drop_word();
+    if (!branches_.skips()) scope_.arrays[name] = std::move(items);
   }
 
-  // One character, quoted text or variable of a word.
-  void take(std::string& word) {
-    const char c = text_[at_];
-    if (c == '\'') {
-      const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
-      word += text_.substr(at_ + 1, end - at_ - 1);
-      quoted_ = true;
-      at_ = std::min(end + 1, text_.size());
-    } else if (c == '"') {
-      take_double_quoted(word);
-    } else if (c == '\\') {
-      if (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') word += text_[at_ + 1];
-      at_ = std::min(at_ + 2, text_.size());
-    } else if (c == '$') {
-      const std::string value = variable(0);
-      word += value;
-      if (value.find(' ') != std::string::npos && !value.starts_with("$(")) breaks_ = true;
+  void read_item(std::vector<std::string>& items) {
+    std::string item;
+    breaks_ = quoted_ = false;
+    while (at_ < text_.size() && std::string_view(" \t\r\n)").find(text_[at_]) == std::string_view::npos) take(item);
+    if (array_ && item.empty()) {
+      items.insert(items.end(), pending_.begin(), pending_.end());
+    } else if (breaks_ && !quoted_) {
+      for (std::string& part : words_of(item)) items.push_back(std::move(part));
     } else {
-      word += c;
-      ++at_;
+      items.push_back(std::move(item));
     }
-    if (word.size() > kLongestValue) word.resize(kLongestValue);
-  }
-
-  void take_double_quoted(std::string& word) {
-    quoted_ = true;
-    ++at_;
-    while (at_ < text_.size() && text_[at_] != '"') {
-      const char c = text_[at_];
-      if (c == '\\' && at_ + 1 < text_.size()) {
-        const char escaped = text_[at_ + 1];
-        if (escaped != '\n') {
-          if (std::string_view("\"\\$`").find(escaped) == std::string_view::npos) word += c;
-          word += escaped;
-        }
-        at_ += 2;
-      } else if (c == '$') {
-        word += variable(0);
-      } else {
-        word += c;
-        ++at_;
-      }
-      if (word.size() > kLongestValue) word.resize(kLongestValue);
-    }
-    if (at_ < text_.size()) ++at_;
-  }
-
-  // The value of what begins with '$' at `at_`; the text itself when it is not known.
-  std::string variable(int depth) {
-    const std::size_t start = at_++;
-    if (at_ >= text_.size()) return "$";
-    if (text_[at_] == '(') return substitution(start);
-    if (text_[at_] == '{') return braced(start, depth);
-    std::string name;
-    if (is_name_start(text_[at_])) {
-      while (at_ < text_.size() && is_name(text_[at_])) name += text_[at_++];
-    } else {
-      name = text_[at_++];
-    }
-    if (name == "@" || name == "*") return "";
-    return value_of(name).value_or("$" + name);
-  }
-
-  std::string substitution(std::size_t start) {
-    int depth = 0;
-    while (at_ < text_.size()) {
-      if (text_[at_] == '(') ++depth;
-      if (text_[at_++] == ')' && --depth == 0) break;
-    }
-    const std::string_view whole = text_.substr(start, at_ - start);
-    if (whole.starts_with("$(expr ")) return calculated(whole.substr(7, whole.size() - 8), whole);
-    if (!whole.starts_with("$((") || !whole.ends_with("))")) return std::string(whole);
-    return calculated(whole.substr(3, whole.size() - 5), whole);
-  }
-
-  std::string calculated(std::string_view expression, std::string_view whole) const {
-    const std::optional<std::int64_t> value = shell_arithmetic(expand(expression));
-    return value ? std::to_string(*value) : std::string(whole);
-  }
-
-  // Variables inside of an expression, with or without '$'.
-  std::string expand(std::string_view expression) const {
-    std::string result;
-    for (std::size_t i = 0; i < expression.size();) {
-      if (std::string_view("${}\\").find(expression[i]) != std::string_view::npos) {
-        ++i;
-      } else if (is_name_start(expression[i])) {
-        std::string name;
-        while (i < expression.size() && is_name(expression[i])) name += expression[i++];
-        result += value_of(name).value_or(name);
-      } else {
-        result += expression[i++];
-      }
-    }
-    return result;
-  }
-
-  std::string braced(std::size_t start, int depth) {
-    int open = 0;
-    const std::size_t inside = at_ + 1;
-    while (at_ < text_.size()) {
-      if (text_[at_] == '{') ++open;
-      if (text_[at_++] == '}' && --open == 0) break;
-    }
-    const std::string_view body = text_.substr(inside, at_ > inside ? at_ - inside - 1 : 0);
-    std::size_t end = 0;
-    while (end < body.size() && is_name(body[end])) ++end;
-    const std::string name(body.substr(0, end));
-    std::string_view rest = body.substr(end);
-    if (rest == "[@]" || rest == "[*]") return in_array(name);
-    const std::optional<std::string> value = value_of(name);
-    if (value && (rest.empty() || rest.front() == ':' || rest.front() == '-' || rest.front() == '=')) {
-      if (!value->empty() || rest.empty()) return *value;
-    }
-    if (rest.starts_with(':')) rest.remove_prefix(1);
-    const bool has_default = rest.starts_with('-') || rest.starts_with('=');
-    if (!has_default) return std::string(text_.substr(start, at_ - start));
-    return default_text(rest.substr(1), depth);
-  }
-
-  // A default may hold quotes and variables itself.
-  std::string default_text(std::string_view text, int depth) {
-    if (depth >= kDeepest) return {};
-    Splitter inner(text, variables_);
-    inner.depth_ = depth_ + 1;
-    if (inner.depth_ >= kDeepest) return std::string(text);
-    std::string result;
-    while (inner.at_ < inner.text_.size()) inner.take(result);
-    quoted_ = quoted_ || inner.quoted_;
-    return result;
-  }
-
-  std::string in_array(const std::string& name) {
-    const auto found = arrays_.find(name);
-    if (found == arrays_.end()) return {};
-    for (const std::string& item : found->second) pending_.push_back(item);
-    array_ = true;
-    return {};
-  }
-
-  std::optional<std::string> value_of(const std::string& name) const {
-    const auto found = variables_.find(name);
-    if (found == variables_.end()) return std::nullopt;
-    return found->second;
-  }
-
-  static bool is_assignment(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0 || !is_name_start(word[0])) return false;
-    for (std::size_t i = 0; i < equals; ++i) {
-      if (!is_name(word[i]) && !(i + 1 == equals && word[i] == '+')) return false;
-    }
-    return true;
+    array_ = false;
+    pending_.clear();
   }
 
   void drop_word() {
@@ -279,34 +207,58 @@ class Splitter {
   void end_word() {
     if (array_ && word_.empty()) {
       for (std::string& item : pending_) add_word(std::move(item));
-      pending_.clear();
-      array_ = false;
-      return drop_word();
+    } else if (in_word_) {
+      end_plain_word();
     }
-    array_ = false;
     pending_.clear();
-    if (!in_word_) return;
-    const bool own = words_.empty() || exports_;
-    if (own && is_assignment(word_)) {
-      assign();
-    } else if (breaks_ && !quoted_) {
-      std::replace_if(
-          word_.begin(), word_.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-      for (std::string& part : membill::split(word_, ' ')) {
-        if (!part.empty()) add_word(std::move(part));
-      }
-    } else if (words_.empty() && (word_ == "export" || word_ == "local" || word_ == "declare")) {
-      exports_ = true;
-    } else if (words_.empty() && !quoted_ && is_reserved(word_)) {
-      // a command begins behind it
-    } else if (!word_.empty() || quoted_) {
-      add_word(word_);
-    }
+    array_ = false;
     drop_word();
   }
 
-  static bool is_reserved(std::string_view word) {
-    return word == "then" || word == "else" || word == "do" || word == "elif" || word == "{";
+  void end_plain_word() {
+    if ((words_.empty() || exports_) && is_assignment(word_)) {
+      if (!branches_.skips()) scope_.assign_word(word_);
+    } else if (breaks_ && !quoted_) {
+      for (std::string& part : words_of(word_)) add_word(std::move(part));
+    } else if (words_.empty() && (word_ == "export" || word_ == "local" || word_ == "declare" || word_ == "readonly")) {
+      exports_ = true;
+    } else if (quoted_ || !read_reserved()) {
+      if (!word_.empty() || quoted_) add_word(word_);
+    }
+  }
+
+  // Words of the shell's own language, which are no words of a command.
+  bool read_reserved() {
+    if (words_.size() == 2 && words_.front() == "case" && word_ == "in") {
+      branches_.open_case(std::exchange(words_, {}).back());
+      return true;
+    }
+    if (words_.size() == 2 && words_.front() == "function" && word_ == "{") {
+      at_ -= 1;
+      read_function(std::string(words_.back()));
+      return true;
+    }
+    if (!words_.empty()) return false;
+    if (word_ == "if" || word_ == "elif") {
+      if (word_ == "if") branches_.open_if();
+      if (word_ == "elif") branches_.otherwise(true);
+      conditions_ = 0;
+      in_condition_ = true;
+    } else if (word_ == "then") {
+      branches_.then(conditions_ == 1 ? condition_ : std::nullopt);
+      in_condition_ = false;
+    } else if (word_ == "else") {
+      branches_.otherwise(false);
+    } else if (word_ == "fi") {
+      branches_.close_if();
+    } else if (word_ == "esac") {
+      branches_.close_case();
+    } else if (word_ == "!") {
+      conditions_ = 2;
+    } else {
+      return word_ == "do" || word_ == "{" || word_ == "}" || word_ == "while" || word_ == "until";
+    }
+    return true;
   }
 
   void add_word(std::string word) {
@@ -314,41 +266,63 @@ class Splitter {
     words_.push_back(std::move(word));
   }
 
-  void assign() {
-    const std::size_t equals = word_.find('=');
-    std::string name = word_.substr(0, equals);
-    std::string value = word_.substr(equals + 1);
-    if (name.ends_with('+')) {
-      name.pop_back();
-      value = value_of(name).value_or("") + value;
-    }
-    if (value.size() > kLongestValue) value.resize(kLongestValue);
-    variables_[name] = std::move(value);
-  }
-
   void end_command() {
     exports_ = false;
-    if (words_.empty()) return;
-    commands_.push_back({std::move(words_), variables_});
-    words_.clear();
+    std::vector<std::string> words = std::exchange(words_, {});
+    const std::string target = std::exchange(target_, {});
+    if (words.empty()) return;
+    if (in_condition_) {
+      ++conditions_;
+      condition_ = shell_condition(words);
+      return;
+    }
+    if (branches_.skips()) return;
+    if (words.front() == "for" && words.size() > 3 && words[2] == "in") return scope_.assign(words[1], words.back());
+    if (words.front() == "echo" && !target.empty()) scope_.files[target] += joined(words, 1) + "\n";
+    if (const auto function = scope_.functions.find(words.front()); function != scope_.functions.end())
+      return call(std::string(function->second), words);
+    commands_.push_back({std::move(words), scope_.variables, nullptr});
   }
 
-  std::string_view text_;
-  std::size_t at_ = 0;
+  // A function: its text, with the words behind its name as $1, $2 ...
+  void call(const std::string& body, const std::vector<std::string>& words) {
+    called_.insert(words.front());
+    if (depth_ >= kDeepest || ++calls_ > kMostCalls) return;
+    const Variables kept = scope_.variables;
+    const std::vector<std::string> outer = std::exchange(scope_.arrays["@"], {words.begin() + 1, words.end()});
+    for (std::size_t i = 1; i < std::min(words.size(), kMostPositions); ++i) scope_.assign(std::to_string(i), words[i]);
+    for (ShellCommand& command : split_inner(body)) {
+      if (commands_.size() < kMostCommands) commands_.push_back(std::move(command));
+    }
+    scope_.arrays["@"] = outer;
+    for (std::size_t i = 1; i < std::min(words.size(), kMostPositions); ++i) {
+      const auto before = kept.find(std::to_string(i));
+      if (before != kept.end()) scope_.variables[before->first] = before->second;
+      if (before == kept.end()) scope_.variables.erase(std::to_string(i));
+    }
+  }
+
   std::string word_;
-  bool in_word_ = false, quoted_ = false, breaks_ = false, exports_ = false, array_ = false;
-  int depth_ = 0;
-  std::vector<std::string> words_, pending_;
+  bool in_word_ = false, exports_ = false;
+  std::vector<std::string> words_;
   std::size_t words_in_all_ = 0;
-  Variables variables_;
-  std::map<std::string, std::vector<std::string>, std::less<>> arrays_;
+  int calls_ = 0;
+  std::set<std::string, std::less<>> called_;
+  ShellBranches branches_;
+  bool in_condition_ = false;
+  int conditions_ = 0;  // commands of the condition that is being read
+  std::optional<bool> condition_;
+  std::vector<Document> documents_;
+  std::string target_;  // the file that the command writes
   std::vector<ShellCommand> commands_;
 };
 
 }  // namespace
 
 std::vector<ShellCommand> split_one(std::string_view script, Variables variables) {
-  return Splitter(script, std::move(variables)).split();
+  Splitter splitter(script, ShellScope(std::move(variables)), 0);
+  splitter.split();
+  return splitter.take_commands();
 }
 
 }  // namespace membill::io

@@ -1,15 +1,10 @@
 #include "io/importers/shipped_deepspeed.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "base/text.h"
-#include "io/text_file.h"
+#include "io/importers/importer.h"
 
 namespace membill::io {
 namespace {
-
-namespace fs = std::filesystem;
 
 enum class Sizes : std::uint8_t { automatic, five_hundred_million, two_hundred_million, defaults };
 
@@ -24,7 +19,8 @@ struct Row {
   bool nothing_live = false;  // sub_group_size, max_live_parameters and max_reuse_distance are 0
 };
 
-// Sources: hiyouga/LLaMA-Factory examples/deepspeed, modelscope/ms-swift swift/config, axolotl-ai-cloud/axolotl deepspeed_configs.
+// Sources: hiyouga/LLaMA-Factory examples/deepspeed, modelscope/ms-swift swift/config, axolotl-ai-cloud/axolotl
+// deepspeed_configs, haotian-liu/LLaVA scripts, QwenLM/Qwen and OpenBMB/MiniCPM-V finetune.
 constexpr Row kRows[] = {
     {"ds_z0_config.json", "LLaMA-Factory", 0, false, false, Sizes::five_hundred_million, false},
     {"ds_z2_config.json", "LLaMA-Factory", 2, false, false, Sizes::five_hundred_million, false},
@@ -37,6 +33,11 @@ constexpr Row kRows[] = {
     {"deepspeed_configs/zero3_bf16.json", "axolotl", 3, false, false, Sizes::automatic, true, true},
     {"deepspeed_configs/zero3_bf16_cpuoffload_all.json", "axolotl", 3, true, true, Sizes::automatic, true, true},
     {"deepspeed_configs/zero3_bf16_cpuoffload_params.json", "axolotl", 3, false, true, Sizes::automatic, true, true},
+    {"scripts/zero2.json", "LLaVA", 2, false, false, Sizes::automatic, true},
+    {"scripts/zero3.json", "LLaVA", 3, false, false, Sizes::automatic, true},
+    {"scripts/zero3_offload.json", "LLaVA", 3, true, true, Sizes::automatic, true},
+    {"ds_config_zero2.json", "Qwen", 2, false, false, Sizes::two_hundred_million, true},
+    {"ds_config_zero3.json", "MiniCPM-V", 3, false, false, Sizes::automatic, true},
     {"zero0", "ms-swift", 0, false, false, Sizes::two_hundred_million, false},
     {"zero1", "ms-swift", 1, false, false, Sizes::two_hundred_million, false},
     {"zero2", "ms-swift", 2, false, false, Sizes::two_hundred_million, false},
@@ -81,9 +82,9 @@ bool names(const std::string& path, std::string_view shipped) {
 
 }  // namespace
 
-std::optional<ShippedDeepSpeed> shipped_deepspeed(const std::string& path, const std::string& folder) {
-  std::error_code error;
-  if (path.ends_with(".json") && (fs::exists(path, error) || fs::exists(fs::path(folder) / path, error))) return {};
+std::optional<ShippedDeepSpeed> shipped_deepspeed(const std::string& path, const std::string& folder,
+                                                  const WrittenFiles* files) {
+  if (path.ends_with(".json") && is_part_here(path, folder, files)) return {};
   for (const Row& row : kRows) {
     if (names(path, row.name)) return ShippedDeepSpeed{std::string(row.owner), config_of(row)};
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "io/importers/shell_words.h"
 #include "membill/value.h"
 
 namespace membill::io {
@@ -13,8 +14,9 @@ struct ShippedDeepSpeed {
   Value config;
 };
 
-// The shipped file that `path` names: by its last name, or by the short name that ms-swift takes ("zero2"). Nothing when a file is at
-// `path` or beside the job in `folder`, or none is shipped under that name.
-[[nodiscard]] std::optional<ShippedDeepSpeed> shipped_deepspeed(const std::string& path, const std::string& folder);
+// The shipped file that `path` names: by its last name, or by the short name that ms-swift takes ("zero2"). Nothing when that file is
+// here or written by the launch script, or none is shipped under that name.
+[[nodiscard]] std::optional<ShippedDeepSpeed> shipped_deepspeed(const std::string& path, const std::string& folder,
+                                                                const WrittenFiles* files);
 
 }  // namespace membill::io

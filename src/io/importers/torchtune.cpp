@@ -1,6 +1,7 @@
 // torchtune's YAML (tune run).
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/references.h"
 #include "io/importers/torchtune_builders.h"
 
 namespace membill::io {
@@ -62,21 +63,6 @@ constexpr std::string_view kHarmless =
     "min_response_length penalise_no_eos stop_token_ids ppo_batch_size orchestration* inference* postprocessing* "
     "training* debug_*";
 constexpr std::string_view kSource = "pytorch/torchtune bd2a0fc: recipes/configs, recipes/*.py";
-
-// A copy of `value` with "${key}" replaced by what stands at the top of `root` under that key.
-Value with_references(const Value& value, const Value& root, int depth) {
-  if (value.is_string() && value.as_string().starts_with("${") && value.as_string().ends_with("}")) {
-    const Value* found = root.find(value.as_string().substr(2, value.as_string().size() - 3));
-    return found == nullptr || depth > 4 || found->is_map() || found->is_list()
-               ? value
-               : with_references(*found, root, depth + 1);
-  }
-  if (!value.is_map() || depth > 20) return value;
-  Value result = Value::make_map();
-  result.line = value.line;
-  for (const auto& [key, entry] : value.entries()) result.set(key, with_references(entry, root, depth + 1));
-  return result;
-}
 
 void read_lora(KeyReader& reader, Draft& draft) {
   LoraArguments lora;
@@ -201,7 +187,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  const Value keys = with_references(source.keys, source.keys, 0);
+  const Value keys = with_references(source.keys, source.launch);
   KeyReader reader(keys, source.file, {torchtune_table()}, draft.problems);
   draft.set("implementation", Value::of("torchtune"));
   draft.set("loop", Value::of("plain"));

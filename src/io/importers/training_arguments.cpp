@@ -118,13 +118,22 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
     draft.warnings.push_back("label smoothing makes a log-softmax of the whole logits, which is not billed");
 }
 
+// A script may compute the steps from what it is told: two cost what any more cost.
+std::optional<std::int64_t> read_accumulation(KeyReader& reader, std::string_view key, Draft& draft) {
+  const Value* given = reader.given(key);
+  const bool computed = given != nullptr && given->is_string() && given->as_string().find('$') != std::string::npos;
+  if (!computed) return reader.count(key, 1);
+  draft.assume(std::string(key) + " " + given->as_string() + " is not set in the script: several micro-batches taken");
+  return 2;
+}
+
 }  // namespace
 
 KeyTable training_arguments_table() { return {kRows, kHarmless, kSource}; }
 
 void read_training_arguments(KeyReader& reader, bool reentrant, Draft& draft) {
   draft.set("batch", reader.count("per_device_train_batch_size", 1));
-  draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));
+  draft.set("accumulate", read_accumulation(reader, "gradient_accumulation_steps", draft));
   draft.bf16 = reader.flag("bf16");
   draft.fp16 = reader.flag("fp16") && !draft.bf16;
   draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));

@@ -2,7 +2,9 @@
 #include "base/text.h"
 #include "io/importers/formats.h"
 #include "io/importers/rollout.h"
+#include "io/importers/shipped_accelerate.h"
 #include "io/importers/training_arguments.h"
+#include "io/text_file.h"
 
 namespace membill::io {
 namespace {
@@ -51,6 +53,8 @@ constexpr KeyRow kRows[] = {
     {"beta", "", "strength of the reference"},
     {"num_generations", "", "completions of one prompt"},
     {"precompute_ref_log_probs", "false", "the reference runs before training"},
+    {"accelerate_config", "", "accelerate's file, or the name of one that TRL ships", {}, "../scripts/utils.py"},
+    {"num_processes", "", "cards in all", {}, "../scripts/utils.py"},
     {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "model_config.py"},
 };
 
@@ -181,6 +185,25 @@ void read_release(KeyReader& reader, Draft& draft) {
   take_release("trl", "1.16", draft);
 }
 
+// trl sft starts accelerate itself, by keys of the file or flags.
+Launch launch_of(const JobSource& source, KeyReader& reader, Draft& draft) {
+  Launch launch = source.launch;
+  if (const auto name = launch.accelerate ? std::nullopt : reader.text("accelerate_config")) {
+    if (const std::optional<ShippedAccelerate> shipped = shipped_accelerate(*name, source)) {
+      launch.accelerate = shipped->config;
+      draft.assume("accelerate_config " + *name + " is the file of that name that " + shipped->owner + " ships");
+    } else {
+      launch.accelerate = read_part(*name, draft, "accelerate_config");
+    }
+    launch.accelerate_file = last_name(*name);
+  }
+  if (const auto processes = reader.count("num_processes", 1)) {
+    if (!launch.accelerate) launch.accelerate = Value::make_map();
+    launch.accelerate->set("num_processes", Value::of(*processes));
+  }
+  return launch;
+}
+
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
@@ -212,7 +235,7 @@ void read(const JobSource& source, Draft& draft) {
   read_lengths(reader, draft);
   if (reader.flag("activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
   read_release(reader, draft);
-  read_sharding_arguments(reader, source.launch, draft);
+  read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);
 }

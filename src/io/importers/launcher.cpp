@@ -1,0 +1,328 @@
+#include "io/importers/launcher.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "io/importers/launch_programs.h"
+#include "io/importers/shipped_accelerate.h"
+#include "io/text_file.h"
+#include "membill/catalog.h"
+
+namespace membill::io {
+namespace {
+
+constexpr std::int64_t kMostCards = 1'000'000;
+
+class LauncherReader {
+ public:
+  LauncherReader(WordCursor& cursor, JobSource& source, Problems& problems)
+      : cursor_(cursor), source_(source), problems_(problems) {}
+
+  bool read() {
+    skip_wrappers();
+    if (!find_program()) return false;
+    if (accelerates_) source_.launch.accelerate = std::move(accelerate_);
+    if (by_slurm_ && !source_.launch.processes) count_tasks();
+    return true;
+  }
+
+ private:
+  void skip_wrappers() {
+    while (!cursor_.done()) {
+      const bool wrapper = std::find(kWrappers.begin(), kWrappers.end(), cursor_.word()) != kWrappers.end();
+      const std::size_t equals = cursor_.word().find('=');
+      const bool assignment =
+          equals != std::string::npos && equals > 0 && !is_option(cursor_.word()) && cursor_.word().find('/') > equals;
+      if (assignment) source_.launch.environment[cursor_.word().substr(0, equals)] = cursor_.word().substr(equals + 1);
+      if (!wrapper && !assignment && !(wrapped_ && cursor_.word().starts_with("-"))) return;
+      wrapped_ = wrapped_ || wrapper;
+      ++cursor_.at;
+    }
+  }
+
+  static bool starts_training(const std::string& name) {
+    const auto is_tool = [&](const TrainingTool& tool) { return tool.name == name; };
+    return name == "torchrun" || name == "deepspeed" || name == "accelerate" || name.starts_with("python") ||
+           std::any_of(std::begin(kTools), std::end(kTools), is_tool);
+  }
+
+  // Behind a runner: the first word that starts a training.
+  void skip_runner() {
+    if (cursor_.done() || !holds(kRunners, base_name(cursor_.word()))) return;
+    by_slurm_ = base_name(cursor_.word()) == "srun";
+    const std::size_t start = cursor_.at + 1;
+    while (!cursor_.done() && !starts_training(base_name(cursor_.word()))) ++cursor_.at;
+    if (by_slurm_) read_srun(start, cursor_.at);
+  }
+
+  // srun's own options say nodes and tasks where the script's #SBATCH lines do not.
+  void read_srun(std::size_t from, std::size_t to) {
+    static constexpr std::pair<std::string_view, const char*> kNames[] = {
+        {"--nodes", "SLURM_NNODES"},
+        {"-N", "SLURM_NNODES"},
+        {"--ntasks", "SLURM_NTASKS"},
+        {"-n", "SLURM_NTASKS"},
+        {"--ntasks-per-node", "SLURM_NTASKS_PER_NODE"}};
+    for (std::size_t i = from; i < to; ++i) {
+      const std::string& word = cursor_.words[i];
+      const std::size_t equals = std::min(word.find('='), word.size());
+      for (const auto& [name, variable] : kNames) {
+        if (word.substr(0, equals) != name) continue;
+        if (equals < word.size()) source_.launch.environment[variable] = word.substr(equals + 1);
+        if (equals == word.size() && i + 1 < to) source_.launch.environment[variable] = cursor_.words[i + 1];
+      }
+    }
+  }
+
+  // Where srun itself starts a process for each card.
+  void count_tasks() {
+    const std::int64_t nodes = variable("SLURM_NNODES"), local = variable("SLURM_NTASKS_PER_NODE");
+    const std::int64_t tasks = variable("SLURM_NTASKS");
+    if (nodes > 1) source_.launch.nodes = nodes;
+    if (tasks > 0) source_.launch.processes = tasks;
+    if (local > 0) source_.launch.processes = local * std::max<std::int64_t>(nodes, 1);
+    source_.launch.distributed = source_.launch.distributed || source_.launch.processes.value_or(1) > 1;
+  }
+
+  // A number among the environment's variables; 0: none.
+  std::int64_t variable(const char* name) const {
+    const auto found = source_.launch.environment.find(name);
+    const Value value = found == source_.launch.environment.end() ? Value() : flag_value(found->second);
+    return value.is_int() && value.as_int() > 0 && value.as_int() < kMostCards ? value.as_int() : 0;
+  }
+
+  bool find_program() {
+    skip_runner();
+    if (cursor_.done()) return false;
+    const std::string name = base_name(cursor_.words[cursor_.at++]);
+    if (name == "torchrun" || name == "torchrun_") return read_torchrun();
+    if (name == "deepspeed") return read_deepspeed();
+    if (name == "accelerate") return read_accelerate(true);
+    if (name == "accelerate-launch") return read_accelerate(false);
+    if (name.starts_with("python")) return read_python();
+    return read_tool(name);
+  }
+
+  bool read_tool(const std::string& name) {
+    for (const TrainingTool& tool : kTools) {
+      if (tool.name != name || cursor_.done() || !holds(tool.commands, underscored(cursor_.word()))) continue;
+      source_.launch.program = {name, underscored(cursor_.words[cursor_.at++])};
+      if (name == "tune") return read_tune();
+      if (name == "llamafactory-cli" || name == "axolotl") count_launched_cards();
+      if (name == "litgpt" && source_.launch.program[1] == "finetune") join_method();
+      return true;
+    }
+    return false;
+  }
+
+  // Tools that start a process for each visible card by themselves.
+  void count_launched_cards() {
+    count_visible_cards();
+    if (const std::int64_t local = variable("NPROC_PER_NODE"); local > 0) source_.launch.processes = local;
+    const std::int64_t nodes = variable("NNODES");
+    if (nodes < 2 || !source_.launch.processes) return;
+    source_.launch.nodes = nodes;
+    *source_.launch.processes *= nodes;
+  }
+
+  // litgpt finetune lora: as finetune_lora.
+  void join_method() {
+    if (cursor_.done() || !holds("lora full adapter adapter_v2", underscored(cursor_.word()))) return;
+    source_.launch.program[1] += "_" + underscored(cursor_.words[cursor_.at++]);
+  }
+
+  bool read_tune() {
+    const Value options = launcher_options();
+    set_processes(options);
+    if (cursor_.done()) return false;
+    source_.launch.program.push_back(cursor_.words[cursor_.at++]);
+    return true;
+  }
+
+  bool read_torchrun() {
+    const Value options = launcher_options();
+    source_.launch.distributed = true;
+    set_processes(options);
+    return read_script();
+  }
+
+  void set_processes(const Value& options) {
+    const std::optional<std::int64_t> local = count_of(options, "nproc_per_node");
+    const std::optional<std::int64_t> nodes = nodes_of(options);
+    source_.launch.nodes = nodes;
+    if (local && *local < kMostCards && nodes.value_or(1) < kMostCards)
+      source_.launch.processes = *local * nodes.value_or(1);
+  }
+
+  static std::optional<std::int64_t> nodes_of(const Value& options) {
+    const Value* nodes = options.find("nnodes");
+    if (nodes == nullptr) return std::nullopt;
+    const std::string text = value_text(*nodes);  // "2" or "1:4"
+    const Value most = flag_value(text.substr(text.find(':') == std::string::npos ? 0 : text.find(':') + 1));
+    return most.is_int() && most.as_int() > 0 ? std::optional(most.as_int()) : std::nullopt;
+  }
+
+  static std::optional<std::int64_t> count_of(const Value& options, std::string_view key) {
+    const Value* value = options.find(key);
+    if (value == nullptr || !value->is_int() || value->as_int() < 1) return std::nullopt;
+    return value->as_int();
+  }
+
+  bool read_deepspeed() {
+    const Value options = launcher_options();
+    source_.launch.distributed = true;
+    const std::int64_t nodes = count_of(options, "num_nodes").value_or(1);
+    if (nodes > 1) source_.launch.nodes = nodes;
+    if (const auto cards = count_of(options, "num_gpus"); cards && *cards < kMostCards && nodes < kMostCards)
+      source_.launch.processes = *cards * nodes;
+    const Value* include = options.find("include");
+    if (include != nullptr && !source_.launch.processes) {
+      const std::string text = value_text(*include);  // "localhost:0,1,2"
+      const auto nodes_named = std::count(text.begin(), text.end(), '@') + 1;
+      if (text.find(':') != std::string::npos)
+        source_.launch.processes = std::count(text.begin(), text.end(), ',') + nodes_named;
+      if (nodes_named > 1) source_.launch.nodes = nodes_named;
+    }
+    if (!source_.launch.processes) count_visible_cards();
+    return read_script();
+  }
+
+  void count_visible_cards() {
+    const auto found = source_.launch.environment.find("CUDA_VISIBLE_DEVICES");
+    if (found == source_.launch.environment.end() || found->second.empty() ||
+        found->second.find('$') != std::string::npos)
+      return;
+    source_.launch.processes = std::count(found->second.begin(), found->second.end(), ',') + 1;
+  }
+
+  bool read_accelerate(bool has_command) {
+    if (has_command && (cursor_.done() || cursor_.word() != "launch")) return false;
+    if (has_command) ++cursor_.at;
+    const Value options = launcher_options();
+    source_.launch.distributed = accelerates_ = true;
+    source_.launch.accelerate_file = source_.file;
+    if (const Value* path = options.find("config_file")) read_accelerate_file(value_text(*path));
+    add_accelerate_options(options);
+    return read_script();
+  }
+
+  void read_accelerate_file(const std::string& path) {
+    if (std::optional<ShippedAccelerate> shipped = shipped_accelerate(path, source_)) {
+      source_.assumptions.push_back("--config_file " + path + " is not here: the file of that name that " +
+                                    shipped->owner + " ships is taken");
+      source_.launch.accelerate_file = last_name(path);
+      accelerate_ = std::move(shipped->config);
+      return;
+    }
+    if (const std::optional<Value> part = read_named_file(path, "--config_file", source_, problems_);
+        part && part->is_map()) {
+      accelerate_ = *part;
+      source_.launch.accelerate_file = last_name(path);
+    }
+  }
+
+  [[nodiscard]] Value part_of_config(const char* key) const {
+    const Value* part = accelerate_.find(key);
+    return part != nullptr && part->is_map() ? *part : Value::make_map();
+  }
+
+  void add_accelerate_options(const Value& options) {
+    Value deepspeed = part_of_config("deepspeed_config"), fsdp = part_of_config("fsdp_config");
+    for (const auto& [key, value] : options.entries()) {
+      if (key == "config_file" || key == "m" || key == "module") continue;
+      if (key == "use_deepspeed") accelerate_.set("distributed_type", Value::of("DEEPSPEED"));
+      if (key == "use_fsdp") accelerate_.set("distributed_type", Value::of("FSDP"));
+      if (key == "multi_gpu") accelerate_.set("distributed_type", Value::of("MULTI_GPU"));
+      if (key.starts_with("use_") || key == "multi_gpu") continue;
+      if (key.starts_with("fsdp_")) {
+        fsdp.set(key, value);
+      } else if (key == "deepspeed_config_file" || key == "zero_stage" || key.starts_with("offload_") ||
+                 key.starts_with("zero3_") || key == "gradient_clipping" || key == "deepspeed_hostfile" ||
+                 key == "deepspeed_multinode_launcher") {
+        deepspeed.set(key, value);
+      } else {
+        accelerate_.set(key, value);
+      }
+    }
+    if (!deepspeed.entries().empty()) accelerate_.set("deepspeed_config", deepspeed);
+    if (!fsdp.entries().empty()) accelerate_.set("fsdp_config", fsdp);
+  }
+
+  bool read_python() {
+    while (!cursor_.done() && cursor_.word().starts_with("-") && cursor_.word() != "-m" && cursor_.word() != "-c")
+      ++cursor_.at;
+    if (cursor_.done() || cursor_.word() == "-c") return false;
+    if (cursor_.word() != "-m") return read_script();
+    ++cursor_.at;
+    if (cursor_.done()) return false;
+    if (cursor_.word() == "torch.distributed.run" || cursor_.word() == "torch.distributed.launch")
+      return ++cursor_.at, read_torchrun();
+    if (cursor_.word() == "accelerate.commands.launch") return ++cursor_.at, read_accelerate(false);
+    return read_script();
+  }
+
+  bool read_script() {
+    if (!cursor_.done() && (cursor_.word() == "-m" || cursor_.word() == "--module")) ++cursor_.at;
+    if (!cursor_.done() && base_name(cursor_.word()).starts_with("python")) ++cursor_.at;
+    if (cursor_.done()) return false;
+    const std::string script = cursor_.words[cursor_.at++];
+    const std::string name = base_name(script);
+    for (const TrainingTool& tool : kTools) {
+      if (name == tool.name && !cursor_.done()) return read_tool(name);
+    }
+    for (const ToolAlias& alias : kAliases) {
+      const bool whole = script == alias.script || script.ends_with("/" + std::string(alias.script));
+      if (whole || name == alias.script) {
+        source_.launch.program = {std::string(alias.tool), std::string(alias.command)};
+        return true;
+      }
+    }
+    source_.launch.program = {name};
+    return true;
+  }
+
+  // Options before the program: "--nproc_per_node 8", "--standalone".
+  Value launcher_options() {
+    Value options = Value::make_map();
+    while (!cursor_.done() && cursor_.word().starts_with("-") && cursor_.word() != "-m") {
+      std::string name = cursor_.word().substr(
+          cursor_.word().find_first_not_of('-') == std::string::npos ? 0 : cursor_.word().find_first_not_of('-'));
+      ++cursor_.at;
+      const std::size_t equals = name.find('=');
+      if (equals != std::string::npos) {
+        options.set(underscored(name.substr(0, equals)), flag_value(name.substr(equals + 1)));
+        continue;
+      }
+      const std::string key = underscored(name);
+      const bool alone = holds(kAlone, key) || cursor_.done() || is_option(cursor_.word());
+      options.set(key, alone ? Value::of(true) : flag_value(cursor_.word()));
+      if (!alone) ++cursor_.at;
+    }
+    return options;
+  }
+
+  WordCursor& cursor_;
+  JobSource& source_;
+  Problems& problems_;
+  bool wrapped_ = false, accelerates_ = false, by_slurm_ = false;
+  Value accelerate_ = Value::make_map();
+};
+
+}  // namespace
+
+bool read_launcher(WordCursor& cursor, JobSource& source, Problems& problems) {
+  return LauncherReader(cursor, source, problems).read();
+}
+
+std::optional<Value> read_named_file(const std::string& path, const std::string& key, const JobSource& source,
+                                     Problems& problems) {
+  const ImportContext context;
+  Draft draft(context, problems);
+  draft.file = source.file;
+  draft.folder = source.folder;
+  draft.files = source.launch.files;
+  return read_part(path, draft, key);
+}
+
+}  // namespace membill::io

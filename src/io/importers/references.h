@@ -1,0 +1,13 @@
+// References of OmegaConf inside a file of keys: "${output_dir}/logs", "${model.lora_rank}", "${oc.env:SEQ,2048}".
+#pragma once
+
+#include "io/importers/importer.h"
+#include "membill/value.h"
+
+namespace membill::io {
+
+// A copy of `root` in which every reference is replaced by what it refers to: a value of the file, or a variable of the launch. A
+// reference to nothing, and one that leads back to itself, is left as it stands.
+[[nodiscard]] Value with_references(const Value& root, const Launch& launch);
+
+}  // namespace membill::io

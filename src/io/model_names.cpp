@@ -1,0 +1,196 @@
+#include "io/model_names.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/text.h"
+
+namespace membill::io {
+namespace {
+
+// Endings of hub names that say how the weights are stored, and the storage; the longer ones first.
+struct StoredEnding {
+  std::string_view ending, storage;
+};
+constexpr StoredEnding kStoredEndings[] = {{"-unsloth-bnb-4bit", "bnb-4bit"},
+                                           {"-dynamic-bnb-4bit", "bnb-4bit"},
+                                           {"-bnb-4bit", "bnb-4bit"},
+                                           {"-bnb-8bit", "bnb-8bit"},
+                                           {"-bnb-nf4", "bnb-4bit"},
+                                           {"-nf4", "bnb-4bit"},
+                                           {"-gptq-int4", "gptq"},
+                                           {"-gptq-4bit", "gptq"},
+                                           {"-gptq-int8", "gptq-int8"},
+                                           {"-gptq", "gptq"},
+                                           {"-quantized.w4a16", "compressed-tensors"},
+                                           {"-quantized.w8a8", "compressed-tensors"},
+                                           {"-awq-int4", "awq"},
+                                           {"-awq-4bit", "awq"},
+                                           {"-awq", "awq"},
+                                           {"-int4", "gptq"},
+                                           {"-int8", "gptq-int8"},
+                                           {"-4bits", "bnb-4bit"},
+                                           {"-aqlm-2bit-1x16", "aqlm"},
+                                           {"-gguf", "gguf"},
+                                           {"-mxfp4", "mxfp4"},
+                                           {"-fp8-dynamic", "fp8"},
+                                           {"-fp8-block", "fp8"},
+                                           {"-fp8", "fp8"},
+                                           {"-nvfp4", "nvfp4"},
+                                           {"-exl2", "exl2"},
+                                           {"-mlx-4bit", "mlx"},
+                                           {"-mlx-8bit", "mlx"},
+                                           {"-mlx", "mlx"},
+                                           {"-4bit", "mlx"},
+                                           {"-8bit", "mlx"}};
+// Endings of fine-tuned versions, whose shapes are those of the base.
+constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf", "-chat",     "-it",        "-base",
+                                              "-hf",       "-pt",      "-v0.1",     "-v0.2",      "-v0.3",
+                                              "-sft",      "-fp16",    "-thinking", "-reasoning", "-think",
+                                              "-deduped",  "-preview", "-bf16",     "-fp32",      "-dequantized"};
+// What a base's name may end with where a copy's does not.
+constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
+// Words inside of a name that change the training, not the shapes.
+constexpr std::string_view kTunedWords[] = {"-coder", "-chat", "-math", "-instruct", "-llm"};
+
+bool is_same(std::string_view a, std::string_view b) { return to_lower(a) == to_lower(b); }
+
+std::string_view without_owner(std::string_view hub_id) { return hub_id.substr(hub_id.rfind('/') + 1); }
+
+bool is_tail(std::string_view whole, std::string_view tail) {
+  return whole.size() >= tail.size() && is_same(whole.substr(whole.size() - tail.size()), tail);
+}
+
+bool is_named(std::string_view hub_id, std::string_view text) {
+  return is_same(hub_id, text) || is_same(without_owner(hub_id), text);
+}
+
+// How much of `text` the open alias "owner/name*" stands for; 0: it does not.
+std::size_t open_match(std::string_view alias, std::string_view text) {
+  if (!alias.ends_with('*')) return 0;
+  const std::string stem = to_lower(without_owner(alias.substr(0, alias.size() - 1)));
+  return to_lower(without_owner(text)).starts_with(stem) ? stem.size() : 0;
+}
+
+std::optional<NamedPreset> openly_named(std::string_view text, const std::vector<ModelPreset>& presets) {
+  std::optional<NamedPreset> best;
+  std::size_t most = 0;
+  for (const ModelPreset& preset : presets) {
+    for (const std::string& alias : preset.aliases) {
+      const std::size_t matched = open_match(alias, text);
+      if (matched <= most) continue;
+      most = matched;
+      best = NamedPreset{preset, alias};
+    }
+  }
+  return best;
+}
+
+std::optional<NamedPreset> exactly_named(std::string_view text, const std::vector<ModelPreset>& presets) {
+  for (const ModelPreset& preset : presets) {
+    if (is_same(preset.short_name, text) || is_named(preset.hub_id, text)) return NamedPreset{preset, ""};
+  }
+  for (const ModelPreset& preset : presets) {
+    for (const std::string& alias : preset.aliases) {
+      if (is_named(alias, text)) return NamedPreset{preset, alias};
+    }
+  }
+  return std::nullopt;
+}
+
+const StoredEnding* stored_ending(std::string_view name) {
+  const auto ends = [&](const StoredEnding& stored) { return is_tail(name, stored.ending); };
+  const auto* found = std::find_if(std::begin(kStoredEndings), std::end(kStoredEndings), ends);
+  return found == std::end(kStoredEndings) ? nullptr : found;
+}
+
+bool cut_ending(std::string& name, std::string_view ending) {
+  if (name.size() <= ending.size() || !is_tail(name, ending)) return false;
+  name.resize(name.size() - ending.size());
+  return true;
+}
+
+// "-2507": when a version was published.
+bool cut_date(std::string& name) {
+  const std::size_t dash = name.rfind('-');
+  if (dash == std::string::npos || dash == 0 || name.size() - dash != 5) return false;
+  if (!std::all_of(name.begin() + static_cast<std::ptrdiff_t>(dash) + 1, name.end(), is_digit)) return false;
+  name.resize(dash);
+  return true;
+}
+
+bool cut_version(std::string& name) {
+  const auto cuts = [&](std::string_view ending) { return cut_ending(name, ending); };
+  return std::any_of(std::begin(kTunedEndings), std::end(kTunedEndings), cuts) || cut_date(name);
+}
+
+// "llama2_7b" and "llama2-7b" as "llama-2-7b".
+std::string with_dashes(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  const std::size_t digit = name.find_first_of("0123456789");
+  if (digit != std::string::npos && digit > 0 && name[digit - 1] != '-') name.insert(digit, "-");
+  return name;
+}
+
+void add_spellings(const std::string& name, std::vector<std::string>& names) {
+  const std::string lower = to_lower(name);
+  names.push_back(with_dashes(name));
+  if (lower.starts_with("meta-llama")) names.push_back(name.substr(5));
+  if (lower.starts_with("llama")) names.push_back("Meta-" + name);
+  for (const std::string_view ending : kBaseEndings) names.push_back(name + std::string(ending));
+  for (const std::string_view word : kTunedWords) {
+    const std::size_t at = lower.find(word);
+    if (at != std::string::npos) names.push_back(name.substr(0, at) + name.substr(at + word.size()));
+  }
+}
+
+// Names of the same shapes, from the nearest on.
+std::vector<std::string> related_names(std::string name) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  names.push_back(name);
+  if (const StoredEnding* stored = stored_ending(name); stored != nullptr) {
+    (void)cut_ending(name, stored->ending);
+    names.push_back(name);
+  }
+  while (names.size() < kMost && cut_version(name)) names.push_back(name);
+  for (std::size_t i = 0, n = names.size(); i < n; ++i) add_spellings(std::string(names[i]), names);
+  return names;
+}
+
+}  // namespace
+
+std::optional<NamedPreset> preset_named(std::string_view text, const std::vector<ModelPreset>& presets) {
+  if (std::optional<NamedPreset> exact = exactly_named(text, presets)) return exact;
+  return openly_named(text, presets);
+}
+
+std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets) {
+  if (std::optional<NamedPreset> named = preset_named(text, presets)) return {*std::move(named)};
+  std::vector<NamedPreset> tails;
+  for (const ModelPreset& preset : presets) {
+    if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) tails.push_back({preset, ""});
+  }
+  return tails;
+}
+
+std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets) {
+  while (name.ends_with('/')) name.remove_suffix(1);
+  name = without_owner(name);
+  if (name.empty()) return std::nullopt;
+  const std::vector<std::string> names = related_names(std::string(name));
+  for (const auto find : {exactly_named, openly_named}) {
+    for (const std::string& related : names) {
+      if (std::optional<NamedPreset> named = find(related, presets)) return named;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string storage_named(std::string_view name) {
+  while (name.ends_with('/')) name.remove_suffix(1);
+  const StoredEnding* stored = stored_ending(name);
+  return stored == nullptr ? std::string() : std::string(stored->storage);
+}
+
+}  // namespace membill::io

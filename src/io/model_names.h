@@ -1,0 +1,37 @@
+// Which preset a name of a model means: the preset's own, one of its aliases, or the name of a copy that another owner has made,
+// quantised or fine-tuned.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace membill::io {
+
+// A preset for listings, without reading its config.
+struct ModelPreset {
+  std::string short_name;  // "llama-2-7b"
+  std::string hub_id;      // "meta-llama/Llama-2-7b-hf"
+  std::vector<std::string>
+      aliases;  // hub ids of other checkpoints of its shapes; "owner/name*" stands for all that begin so
+};
+
+// A preset, and which of its aliases was meant (empty: none).
+struct NamedPreset {
+  ModelPreset preset;
+  std::string alias;
+};
+
+// The preset that has `text` as its short name, hub id or alias, with or without the owner; case does not matter.
+[[nodiscard]] std::optional<NamedPreset> preset_named(std::string_view text, const std::vector<ModelPreset>& presets);
+// That one, or else all whose short name or hub id ends with `text`.
+[[nodiscard]] std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets);
+
+// The preset that `name` leads to once its owner, the ending that says how it is stored, and those of fine-tuned versions are left out,
+// from the nearest name on.
+[[nodiscard]] std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets);
+// How the weights of a copy are stored, as the ending of its name says: "bnb-4bit", "gptq" ...; empty: not said.
+[[nodiscard]] std::string storage_named(std::string_view name);
+
+}  // namespace membill::io

@@ -1,0 +1,73 @@
+// Names of copies of a model lead to the preset of their shapes.
+#include "io/model_names.h"
+
+#include "io/importers/importer.h"
+#include "io/model_source.h"
+#include "support/catch.h"
+
+namespace membill::importers_test {
+namespace {
+
+std::string preset_of(const std::string& name) {
+  static const std::vector<io::ModelPreset> kPresets = io::all_models({});
+  const std::optional<io::NamedPreset> found = io::related_preset(name, kPresets);
+  return found ? found->preset.short_name : "";
+}
+
+}  // namespace
+
+TEST_CASE("fine-tunes are known by name, whoever owns the copy") {
+  CHECK(preset_of("lmsys/vicuna-13b-v1.5") == "llama-2-13b");
+  CHECK(preset_of("someone/vicuna-13b-v1.5-16k") == "llama-2-13b");
+  CHECK(preset_of("lmsys/vicuna-13b-v1.3") == "llama-13b");
+  CHECK(preset_of("DeepSeek-R1-Distill-Qwen-7B") == "qwen2-7b");
+  CHECK(preset_of("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B") == "deepseek-r1-distill-qwen-1.5b");
+  CHECK(preset_of("meta-llama/Llama-2-7b-hf") == "llama-2-7b");
+  CHECK(preset_of("modelscope/llama2-7b-chat/") == "llama-2-7b");
+  CHECK(preset_of("nobody/no-such-model-7b").empty());
+  CHECK(preset_of("").empty());
+  CHECK(preset_of("/").empty());
+}
+
+TEST_CASE("a copy finds its own preset before one that begins alike") {
+  CHECK(preset_of("unsloth/Phi-3.5-mini-instruct-bnb-4bit") == "phi-3.5-mini-instruct");
+  CHECK(preset_of("unsloth/Phi-3-mini-128k-instruct-bnb-4bit") == "phi-3-mini-128k-instruct");
+  CHECK(preset_of("unsloth/DeepSeek-R1-Distill-Qwen-7B-unsloth-bnb-4bit") == "qwen2-7b");
+  CHECK(preset_of("unsloth/zephyr-7b-gemma-sft-bnb-4bit") == "gemma-7b");
+}
+
+TEST_CASE("the ending of a name says how a copy is stored") {
+  CHECK(io::storage_named("unsloth/Meta-Llama-3.1-8B-unsloth-bnb-4bit") == "bnb-4bit");
+  CHECK(io::storage_named("TechxGenus/Meta-Llama-3-8B-Instruct-GPTQ/") == "gptq");
+  CHECK(io::storage_named("Qwen/Qwen3-14B-FP8") == "fp8");
+  CHECK(io::storage_named("meta-llama/Llama-2-7b-hf").empty());
+  CHECK(io::storage_named("-awq").empty() == false);
+}
+
+TEST_CASE("no name belongs to two presets") {
+  const std::vector<io::ModelPreset> presets = io::all_models({});
+  for (const io::ModelPreset& preset : presets) {
+    for (const std::string& alias : preset.aliases) {
+      INFO(preset.short_name + ": " + alias);
+      const std::optional<io::NamedPreset> found = io::preset_named(alias, presets);
+      REQUIRE(found);
+      CHECK(found->preset.short_name == preset.short_name);
+    }
+  }
+}
+
+TEST_CASE("a job that trains a fine-tune says whose shapes are taken") {
+  Problems problems;
+  const io::JobFile job = io::import_text(
+      "base_model: alignment-handbook/zephyr-7b-sft-full\nadapter: lora\nlora_r: 8\nmicro_batch_size: 1\nsequence_len: "
+      "512\n",
+      "axolotl.yml", "", {}, problems);
+  CHECK(problems.empty());
+  CHECK(job.model == "alignment-handbook/zephyr-7b-sft-full");
+  bool said = false;
+  for (const std::string& text : job.assumptions)
+    said = said || text.find("has the shapes of the preset mistral-7b-v0.1") != std::string::npos;
+  CHECK(said);
+}
+
+}  // namespace membill::importers_test
