@@ -80,7 +80,7 @@ TEST_CASE("a variable that the script does not set is named") {
       "#!/bin/sh\npython train.py --model_name_or_path llama-2-7b --per_device_train_batch_size $B --bf16 True "
       "--num_train_epochs 1 --learning_rate 1\n");
   CHECK(problem.find("per_device_train_batch_size") != std::string::npos);
-  CHECK(problem.find("'$B' is not set in the script") != std::string::npos);
+  CHECK(problem.find("'$B' is not set") != std::string::npos);
   CHECK(problem_of("#!/bin/sh\necho hello\n").find("no command in it trains") != std::string::npos);
 }
 
@@ -216,6 +216,53 @@ TEST_CASE("references of OmegaConf are followed") {
   CHECK(plan.adapter.rank == 12);
   CHECK(plan.seq == 768);
   CHECK(plan.batch == 3);
+}
+
+TEST_CASE("what Slurm is told counts") {
+  TrainingPlan plan;
+  const std::string job =
+      "train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 --max_length 512 "
+      "--learning_rate 1e-4 --output_dir o";
+  CHECK(run("#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4\n#SBATCH --gres=gpu:a100:4\nsrun python " + job, plan)
+            .hardware.count == 8);
+  CHECK(run("#!/bin/bash\n#SBATCH -N 3\n#SBATCH --gpus-per-node 2\ntorchrun --nnodes $SLURM_NNODES "
+            "--nproc_per_node $SLURM_GPUS_ON_NODE " +
+                job,
+            plan)
+            .hardware.count == 6);
+  CHECK(run("#!/bin/bash\nsrun -N2 --ntasks-per-node 2 --nodes 2 python " + job, plan).hardware.count == 4);
+}
+
+TEST_CASE("launchers' other spellings") {
+  TrainingPlan plan;
+  const std::string job =
+      " train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 --max_length 512 "
+      "--learning_rate 1e-4 --output_dir o";
+  CHECK(run("deepspeed --include=a:0,1@b:0,1" + job, plan).hardware.count == 4);
+  CHECK(run("deepspeed --include localhost:3" + job, plan).hardware.count == 1);
+  CHECK(run("accelerate-launch --num_processes 3" + job, plan).hardware.count == 3);
+  CHECK(run("accelerate launch --config_file nowhere/zero3.yaml --num_processes 4" + job, plan).hardware.count == 4);
+  CHECK(plan.sharding.zero == 3);
+  CHECK(run("python -m accelerate.commands.launch --num_processes 2" + job + " --no_gradient_checkpointing", plan)
+            .format == "hf-trainer");
+  Problems problems;
+  CHECK(io::import_command({"bash", "-c", "torchrun --nproc_per_node 2" + job}, {}, problems).hardware.count == 2);
+  CHECK(io::import_command(
+            {"axolotl", "train", "--base-model", "gpt2", "--sequence-len", "64", "--", "--nproc_per_node=2"}, {},
+            problems)
+            .hardware.count == 2);
+  CHECK(problems.empty());
+}
+
+TEST_CASE("variables of the environment in a file take their defaults") {
+  Problems problems;
+  const io::JobFile job = io::import_text(
+      "base_model: gpt2\nsequence_len: ${SEQ:-512}\nmicro_batch_size: 1\nadapter: lora\nlora_r: 8\nlora_target_linear: "
+      "true\n",
+      "job.yml", "", {}, problems);
+  CHECK(problems.empty());
+  CHECK(job.plan.find("seq")->as_int() == 512);
+  CHECK(job.assumptions.front() == "SEQ is not set: its default 512 is taken");
 }
 
 TEST_CASE("a switch that makes DeepSpeed's configuration") {

@@ -61,7 +61,9 @@ constexpr std::string_view kHarmless =
     "use_sonicmoe use_* dsv4_* val_* "
     "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
     "debug gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
-    "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype";
+    "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype final_state_dict_type "
+    "gemma4_hybrid_attn_impl large_head_attention "
+    "launcher launcher_args num_processes tiled_mlp_use_original_mlp gradient_checkpointing_kwargs* save_strategy lr";
 
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
 
@@ -255,6 +257,7 @@ constexpr LeftOut kLeftOut[] = {
     {"qat", "is not billed: weights are billed without fake quantisation"},
     {"lora_target_parameters", "is not billed: adapters of linears alone are"},
     {"peft_layers_to_transform", "is not billed: every layer is billed with adapters"},
+    {"selective_checkpointing", "is not billed: layers are billed as checkpointed whole"},
     {"layer_offloading", "is not billed: frozen layers are billed on the card"}};
 
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {

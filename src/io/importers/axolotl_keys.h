@@ -101,6 +101,7 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "peft.py"},
     {"peft_layers_to_transform", "", "layers that get an adapter", {}, "peft.py"},
     {"lora_layers_to_transform", "", "", "peft_layers_to_transform"},
+    {"selective_checkpointing", "", "which operators are not run again"},
     {"layer_offloading", "false", "frozen layers live on the host"},
 };
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "io/importers/launch_programs.h"
 #include "io/importers/launcher.h"
+#include "io/importers/references.h"
 #include "io/importers/shipped_torchtune.h"
 #include "io/text_file.h"
 #include "membill/catalog.h"
@@ -45,7 +46,9 @@ class CommandParser {
     Value flags = Value::make_map();
     while (!cursor_.done()) {
       const std::string current = cursor_.words[cursor_.at++];
-      if (is_option(current)) {
+      if (current == "--") {
+        read_launcher_rest();
+      } else if (is_option(current)) {
         read_flag(current, flags);
       } else if (current.size() > 1 && current[0] == '-' && !is_digit(current[1])) {
         read_flag("-" + current, flags);
@@ -72,8 +75,21 @@ class CommandParser {
     std::optional<Value> tree = read_named_file(path, key, source_, problems_);
     if (!tree) return;
     if (!tree->is_map()) return problems_.add({last_name(path), "", "is no map of keys", ""});
-    source_.keys = std::move(*tree);
+    source_.keys = with_variables(*tree, source_.launch.environment, source_.assumptions);
     source_.file = last_name(path);
+  }
+
+  // axolotl train job.yml --launcher torchrun -- --nproc_per_node=2: what follows is the launcher's.
+  void read_launcher_rest() {
+    Value options = Value::make_map();
+    while (!cursor_.done()) {
+      const std::string current = cursor_.words[cursor_.at++];
+      if (is_option(current)) read_flag(current, options);
+    }
+    for (const char* name : {"nproc_per_node", "num_processes"}) {
+      const Value* count = options.find(name);
+      if (count != nullptr && count->is_int() && count->as_int() > 0) source_.launch.processes = count->as_int();
+    }
   }
 
   // A file that torchtune ships; true where it is one, or nothing else can be meant.

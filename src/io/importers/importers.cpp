@@ -8,6 +8,7 @@
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
 #include "io/importers/parts.h"
+#include "io/importers/references.h"
 #include "io/importers/shell_words.h"
 #include "io/text_file.h"
 
@@ -63,6 +64,9 @@ int best_claim(const JobSource& source) {
   return best;
 }
 
+// Whether --as names a framework, whose arguments a command's are then.
+bool is_forced(const ImportContext& context) { return context.format && *context.format != kScript; }
+
 bool looks_like_script(std::string_view text, const std::string& file) {
   if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") ||
       file.ends_with(".sbatch"))
@@ -73,22 +77,26 @@ bool looks_like_script(std::string_view text, const std::string& file) {
           text.starts_with("deepspeed "));
 }
 
-// The last command of the script that some importer claims.
-JobFile import_script(std::string_view text, const std::string& file, const std::string& folder,
-                      const ImportContext& context, Problems& problems) {
-  const std::vector<ShellCommand> commands = split_script(text);
+// The last of the commands that some importer claims; nothing: none trains.
+std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, const std::string& file,
+                                   const std::string& folder, const ImportContext& context, Problems& problems) {
   for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
     Problems found;
     const std::optional<JobSource> source = parse_command(*command, file, folder, found);
-    if (!source || (best_claim(*source) == 0 && found.empty())) continue;
+    if (!source || (best_claim(*source) == 0 && found.empty() && !is_forced(context))) continue;
+    if (found.empty()) return import_source(*source, context, problems);
     for (const Problem& problem : found.list()) problems.add(problem);
-    if (!found.empty()) {
-      JobFile job;
-      job.file = file;
-      return job;
-    }
-    return import_source(*source, context, problems);
+    JobFile job;
+    job.file = file;
+    return job;
   }
+  return std::nullopt;
+}
+
+JobFile import_script(std::string_view text, const std::string& file, const std::string& folder,
+                      const ImportContext& context, Problems& problems) {
+  if (std::optional<JobFile> job = import_last(split_script(text), file, folder, context, problems))
+    return *std::move(job);
   throw InputError(Problem{file, "", "no command in it trains a model that a known framework runs", names_of_all()});
 }
 
@@ -143,8 +151,6 @@ std::optional<Value> parse_part(std::string_view text, const std::string& file, 
   }
 }
 
-}  // namespace
-
 std::string find_part(const std::string& path, const std::string& start) {
   std::error_code error;
   if (fs::exists(path, error)) return path;
@@ -155,6 +161,8 @@ std::string find_part(const std::string& path, const std::string& start) {
   }
   return {};
 }
+
+}  // namespace
 
 bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files) {
   return (files != nullptr && files->contains(path)) || !find_part(path, folder).empty();
@@ -239,7 +247,7 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   source.file = file;
   source.folder = folder;
   source.warnings = remarks_of(lenient, file);
-  if (tree.is_map()) source.keys = tree;
+  if (tree.is_map()) source.keys = with_variables(tree, {}, source.assumptions);
   const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
   if (own) {
     for (const Problem& problem : lenient.list()) problems.add(problem);
@@ -260,16 +268,13 @@ JobFile import_job(const std::string& path, const ImportContext& context, Proble
 
 JobFile import_command(const std::vector<std::string>& words, const ImportContext& context, Problems& problems) {
   const std::string file = "command line";
-  const std::optional<JobSource> source = parse_command(ShellCommand{words, {}, nullptr}, file, "", problems);
-  if (!source)
-    throw InputError(
-        Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});
-  if (!problems.empty()) {
-    JobFile job;
-    job.file = file;
-    return job;
-  }
-  return import_source(*source, context, problems);
+  if (std::optional<JobFile> job = import_last(split_command(words), file, "", context, problems))
+    return *std::move(job);
+  // A program that no importer claims is said to be of no known format.
+  if (const std::optional<JobSource> source = parse_command(ShellCommand{words, {}, nullptr}, file, "", problems))
+    return import_source(*source, context, problems);
+  throw InputError(
+      Problem{file, "--", "the words after it start no program that trains", "torchrun train.py ..., swift sft ..."});
 }
 
 }  // namespace membill::io

@@ -176,8 +176,7 @@ void KeyReader::problem(std::string_view key, std::string message, std::string h
 
 void KeyReader::wrong(const std::string& key, const Value& value, const std::string& needed) {
   if (is_variable(value)) {
-    problems_.add({file_, prefix_ + key,
-                   "needs " + needed + ", but " + quoted(value.as_string()) + " is not set in the script",
+    problems_.add({file_, prefix_ + key, "needs " + needed + ", but " + quoted(value.as_string()) + " is not set",
                    "set the variable before it"});
     return;
   }

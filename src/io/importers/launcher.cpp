@@ -229,14 +229,20 @@ class LauncherReader {
 
   void add_accelerate_options(const Value& options) {
     Value deepspeed = part_of_config("deepspeed_config"), fsdp = part_of_config("fsdp_config");
+    Value megatron = part_of_config("megatron_lm_config"), parallelism = part_of_config("parallelism_config");
     for (const auto& [key, value] : options.entries()) {
       if (key == "config_file" || key == "m" || key == "module") continue;
       if (key == "use_deepspeed") accelerate_.set("distributed_type", Value::of("DEEPSPEED"));
       if (key == "use_fsdp") accelerate_.set("distributed_type", Value::of("FSDP"));
       if (key == "multi_gpu") accelerate_.set("distributed_type", Value::of("MULTI_GPU"));
+      if (key == "use_megatron_lm") accelerate_.set("distributed_type", Value::of("MEGATRON_LM"));
       if (key.starts_with("use_") || key == "multi_gpu") continue;
       if (key.starts_with("fsdp_")) {
         fsdp.set(key, value);
+      } else if (key.starts_with("megatron_lm_")) {
+        megatron.set(key, value);
+      } else if (key.starts_with("parallelism_config_")) {
+        parallelism.set(key, value);
       } else if (key == "deepspeed_config_file" || key == "zero_stage" || key.starts_with("offload_") ||
                  key.starts_with("zero3_") || key == "gradient_clipping" || key == "deepspeed_hostfile" ||
                  key == "deepspeed_multinode_launcher") {
@@ -245,8 +251,11 @@ class LauncherReader {
         accelerate_.set(key, value);
       }
     }
-    if (!deepspeed.entries().empty()) accelerate_.set("deepspeed_config", deepspeed);
-    if (!fsdp.entries().empty()) accelerate_.set("fsdp_config", fsdp);
+    for (const auto& [key, part] :
+         {std::pair("deepspeed_config", &deepspeed), std::pair("fsdp_config", &fsdp),
+          std::pair("megatron_lm_config", &megatron), std::pair("parallelism_config", &parallelism)}) {
+      if (!part->entries().empty()) accelerate_.set(key, *part);
+    }
   }
 
   bool read_python() {

@@ -28,6 +28,9 @@ constexpr KeyRow kRows[] = {
     {"use_distributed_optimizer", "true", "the optimizer is sharded"},
     {"recompute_granularity", "selective", "full or selective recompute"},
     {"attention_backend", "flash", "attention kernel"},
+    {"exp_avg_sq_dtype", "fp32", "dtype of the second moment"},
+    {"main_params_dtype", "fp32", "dtype of the master weights"},
+    {"optimizer_offload_fraction", "1.0", "share of the optimizer on the host"},
     {"rlhf_type", "", "which preference stage (megatron rlhf)"},
     {"beta", "", "strength of the reference"},
 };
@@ -40,6 +43,22 @@ constexpr std::string_view kHarmless =
     "num_labels "
     "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking "
     "adapters adapter_load "
+    "account_for_* advantage_estimator batch_p2p_comm bridge_backend calculate_* callbacks center_rewards_coefficient "
+    "completion_length_limit_scope cosine_* cp_partition_mode csa_* data_parallel_* data_sharding delta "
+    "distrib_optim_* dsa_* dynamic_sample epsilon* f_divergence_type fipo_* fp4_* generation_batch_size gkd_* "
+    "greater_is_better group_by_length gym_env importance_sampling_level kl_in_reward label_smoothing "
+    "language_model_only "
+    "linear_decoupled_in_proj lmbda local_rank logging_level lora_bias max_completion_length max_resample_times "
+    "max_shard_size max_turns mcore_* megatron_extra_kwargs extra_megatron_kwargs metric_for_best_model mhc_* "
+    "microbatch_group_size_per_vp_stage mlp_padding_free move_model_batches mrl_dims mtp_* multi_turn_scheduler muon_* "
+    "nccl_comm_warmup num_generations* num_iterations off_policy_* offload_* optimizer_cuda_graph overlong_filter "
+    "real_tau reference_free ref_* repetition_* reward_* rollout_* rope_scaling scale_rewards seq_kd "
+    "sequence_packing_* "
+    "sft_alpha sgd_momentum sleep_level soft_* steps_per_generation sync_ref_model tau_* teacher_* "
+    "top_entropy_quantile "
+    "train_dataloader_shuffle desirable_weight undesirable_weight vllm_* architectures "
+    "original_max_position_embeddings "
+    "partial_rotary_factor lora_dtype _teacher_use_disable_adapter "
     "response_prefix add_non_thinking_prefix mcore_adapter perform_initialization use_rslora target_regex loss_type "
     "rpo_alpha "
     "ref_load ref_model truncation_* lazy_tokenize interleave_prob shuffle_buffer_size swanlab* report_to router_* "
@@ -85,6 +104,17 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   draft.set("padding_free", Value::of(reader.flag("padding_free")));
 }
 
+// The precision-aware optimizer keeps states in narrower types.
+void state_narrow_states(KeyReader& reader, Draft& draft) {
+  for (const char* key : {"exp_avg_sq_dtype", "main_params_dtype"}) {
+    const std::string dtype = to_lower(reader.text(key).value_or("fp32"));
+    if (dtype == "fp32" || dtype == "float32" || dtype == "torch.float32") continue;
+    draft.warnings.push_back(std::string(key) + " " + dtype + " is not billed: fp32 is");
+  }
+  if (reader.real("optimizer_offload_fraction").value_or(1) < 1)
+    draft.warnings.push_back("optimizer_offload_fraction is not billed: the whole optimizer is on one side");
+}
+
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "megatron") return 100;
   const int own = count_keys(source.keys,
@@ -107,6 +137,7 @@ void read(const JobSource& source, Draft& draft) {
   read_megatron_step(reader, draft);
   read_lengths(reader, draft);
   read_method(reader, draft);
+  state_narrow_states(reader, draft);
   if (const Value* tp = draft.plan.find("parallel.tp"); tp != nullptr && tp->is_int() && tp->as_int() < 1'000'000)
     draft.set("vocab_pad_to", std::optional(tp->as_int() * 128));  // make_vocab_size_divisible_by
   const std::string dtype = dtype_word(reader.text("torch_dtype").value_or("bfloat16"));

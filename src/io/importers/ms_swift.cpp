@@ -50,6 +50,9 @@ constexpr KeyRow kRows[] = {
     {"lora_dropout", "0.05", "dropout before the adapters", {}, "arguments/tuner_args.py"},
     {"lora_dropout_p", "", "", "lora_dropout"},
     {"lora_dtype", "", "dtype of the adapters; absent: PEFT's", {}, "arguments/tuner_args.py"},
+    {"deepspeed_config_path", "", "", "deepspeed"},
+    {"lora_target_regex", "", "", "target_regex"},
+    {"train_backend", "transformers", "transformers or megatron (2.x)"},
     {"use_dora", "false", "DoRA", {}, "arguments/tuner_args.py"},
     {"quant_bits", "", "bits of the base's weights", {}, "arguments/base_args/quant_args.py"},
     {"quantization_bit", "", "", "quant_bits"},
@@ -127,7 +130,11 @@ constexpr std::string_view kHarmless =
     "predict_with_generate only_save_model use_loss_scale neftune_* ddp_backend_ gpu_ids rlhf_ ref_model* rpo_alpha "
     "save_on_each_node "
     "logging_first_step lazy_* test_oom_error disable_tqdm infer_backend merge_lora sft_ data_seed acc_steps "
-    "train_dataset_mix_* dataloader_*";
+    "train_dataset_mix_* dataloader_* additional_trainable_parameters channels check_model_is_latest ckpt_dir "
+    "device_max_memory do_sample fsdp_num gpu_memory_fraction hqq_dynamic_config_path ia3_* lora_modules "
+    "loss_scale_config_path metric metric_warmup_step min_lr model_cache_dir model_layer_cls_name num_beams "
+    "packing_cache "
+    "pp push_hub_strategy rescale_image sequence_parallel streaming_* tools_prompt tp";
 
 constexpr std::string_view kSource = "modelscope/ms-swift 4.6, 3.6, 2.x: swift/arguments";
 
@@ -303,6 +310,8 @@ void read(const JobSource& source, Draft& draft) {
     if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
   }
   read_stage(source, reader, draft);
+  if (reader.text("train_backend") == "megatron")
+    reader.problem("train_backend", "megatron of ms-swift 2 is not read", "megatron sft of ms-swift 3 and 4");
   const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");
   read_training_arguments(reader, !ddp, draft);
   draft.plan.set("evaluation.batch", Value());

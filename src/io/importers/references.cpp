@@ -1,9 +1,12 @@
 #include "io/importers/references.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "membill/catalog.h"
@@ -17,9 +20,13 @@ constexpr std::size_t kLongestText = 1 << 16;
 constexpr int kMostReferences = 10'000;
 constexpr int kMostCopies = 1'000'000;
 
-class Resolver {
+// What stands between "${" and "}", to what it refers to; nothing: it is left as it stands. The count: references that led to it.
+using Target = std::function<std::optional<Value>(std::string_view name, int references)>;
+
+// Replaces what Target knows in all texts of a tree.
+class Replacer {
  public:
-  Resolver(const Value& root, const Launch& launch) : root_(root), launch_(launch) {}
+  explicit Replacer(Target target) : target_(std::move(target)) {}
 
   Value resolve(const Value& value, int references, int depth) {
     if (value.is_string()) return resolve_text(value, references);
@@ -48,14 +55,14 @@ class Resolver {
     const std::string& text = value.as_string();
     if (text.find("${") == std::string::npos || references >= kDeepestReference) return value;
     if (const std::size_t end = end_of_reference(text, 0); text.starts_with("${") && end == text.size()) {
-      const std::optional<Value> found = target(text.substr(2, end - 3), references);
+      const std::optional<Value> found = target_(text.substr(2, end - 3), references);
       return found ? at_line(*found, value) : value;
     }
     std::string result;
     for (std::size_t at = 0; at < text.size() && result.size() < kLongestText;) {
       const std::size_t end = text.compare(at, 2, "${") == 0 ? end_of_reference(text, at) : 0;
       const std::optional<Value> found =
-          end == 0 ? std::nullopt : target(text.substr(at + 2, end - at - 3), references);
+          end == 0 ? std::nullopt : target_(text.substr(at + 2, end - at - 3), references);
       if (found && !found->is_map() && !found->is_list()) {
         result += value_text(*found);
         at = end;
@@ -72,34 +79,59 @@ class Resolver {
     return end == std::string_view::npos ? 0 : end + 1;
   }
 
-  std::optional<Value> target(std::string_view name, int references) {
-    if (++used_ > kMostReferences) return std::nullopt;
-    if (name.starts_with("oc.env:")) return variable(name.substr(7));
-    const Value* found = &root_;
-    while (found != nullptr && !name.empty()) {
-      const std::size_t dot = std::min(name.find('.'), name.size());
-      found = found->is_map() ? found->find(name.substr(0, dot)) : nullptr;
-      name.remove_prefix(std::min(dot + 1, name.size()));
-    }
-    if (found == nullptr || found == &root_) return std::nullopt;
-    return resolve(*found, references + 1, 0);
-  }
-
-  std::optional<Value> variable(std::string_view name) const {
-    const std::size_t comma = name.find(',');
-    const auto found = launch_.environment.find(trim(name.substr(0, comma)));
-    if (found != launch_.environment.end()) return flag_value(found->second);
-    if (comma == std::string_view::npos) return std::nullopt;
-    return flag_value(std::string(trim(name.substr(comma + 1))));
-  }
-
-  const Value& root_;
-  const Launch& launch_;
-  int used_ = 0, copies_ = 0;
+  Target target_;
+  int copies_ = 0;
 };
+
+std::optional<Value> variable(std::string_view name, const Variables& environment) {
+  const auto found = environment.find(trim(name));
+  return found == environment.end() ? std::nullopt : std::optional(flag_value(found->second));
+}
+
+// "oc.env:NAME,default".
+std::optional<Value> omegaconf_variable(std::string_view name, const Variables& environment) {
+  const std::size_t comma = name.find(',');
+  if (std::optional<Value> value = variable(name.substr(0, comma), environment)) return value;
+  if (comma == std::string_view::npos) return std::nullopt;
+  return flag_value(std::string(trim(name.substr(comma + 1))));
+}
+
+// What stands at the dotted path `name`; nullptr: nothing does.
+const Value* at_path(const Value& root, std::string_view name) {
+  const Value* found = &root;
+  while (found != nullptr && !name.empty()) {
+    const std::size_t dot = std::min(name.find('.'), name.size());
+    found = found->is_map() ? found->find(name.substr(0, dot)) : nullptr;
+    name.remove_prefix(std::min(dot + 1, name.size()));
+  }
+  return found == &root ? nullptr : found;
+}
 
 }  // namespace
 
-Value with_references(const Value& root, const Launch& launch) { return Resolver(root, launch).resolve(root, 0, 0); }
+Value with_references(const Value& root, const Launch& launch) {
+  int used = 0;
+  Replacer* self = nullptr;
+  Replacer replacer([&](std::string_view name, int references) -> std::optional<Value> {
+    if (++used > kMostReferences) return std::nullopt;
+    if (name.starts_with("oc.env:")) return omegaconf_variable(name.substr(7), launch.environment);
+    const Value* found = at_path(root, name);
+    return found == nullptr ? std::nullopt : std::optional(self->resolve(*found, references + 1, 0));
+  });
+  self = &replacer;
+  return replacer.resolve(root, 0, 0);
+}
+
+Value with_variables(const Value& root, const Variables& environment, std::vector<std::string>& assumptions) {
+  Replacer replacer([&](std::string_view name, int) -> std::optional<Value> {
+    const std::size_t mark = name.find(":-");
+    if (std::optional<Value> value = variable(name.substr(0, mark), environment)) return value;
+    if (mark == std::string_view::npos) return std::nullopt;
+    const std::string fallback(name.substr(mark + 2));
+    assumptions.push_back(std::string(name.substr(0, mark)) + " is not set: its default " + fallback + " is taken");
+    return flag_value(fallback);
+  });
+  return replacer.resolve(root, 0, 0);
+}
 
 }  // namespace membill::io

@@ -13,6 +13,7 @@ constexpr std::size_t kMostNested = 100;  // commands that a script hands to ano
 
 // The text that a command hands to another shell: srun bash -c "...", docker run image sh -lc '...'. Empty: none.
 std::string nested_script(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
   if (words.front() == "eval") return joined(words, 1);
   for (std::size_t i = 0; i + 2 < words.size(); ++i) {
     const std::string name = words[i].substr(words[i].rfind('/') + 1);
@@ -44,6 +45,12 @@ std::vector<ShellCommand> split_nested(std::string_view script, Variables variab
 }
 
 }  // namespace
+
+std::vector<ShellCommand> split_command(const std::vector<std::string>& words) {
+  const std::string inner = nested_script(words);
+  if (inner.empty()) return {ShellCommand{words, {}, nullptr}};
+  return split_script(inner);
+}
 
 std::vector<ShellCommand> split_script(std::string_view script) {
   return split_nested(script, slurm_variables(script), 0);

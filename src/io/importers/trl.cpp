@@ -219,7 +219,9 @@ int claim(const JobSource& source) {
                  "dataset_text_field packing_strategy padding_free assistant_only_loss completion_only_loss "
                  "chat_template_path reward_funcs num_generations use_bnb_nested_quant lora_r model_init_kwargs "
                  "dataset_train_split load_in_4bit attn_implementation dataset_name max_length");
-  return own >= 2 ? 60 : own == 1 ? 40 : 0;
+  const bool named =
+      source.arguments && !mentions(source, "sft") && !mentions(source, "dpo") && !mentions(source, "trl");
+  return own >= 2 ? 60 : own == 0 ? 0 : named ? 30 : 40;  // a script of another name may have that one flag itself
 }
 
 void read(const JobSource& source, Draft& draft) {
