@@ -67,6 +67,15 @@ Tensor low_rank(Forward& f, LoraAdapter& adapter, const Tensor& x) {
   return r.mul_scalar(r.linear(std::move(narrow), adapter.up), "scaled adapter output");
 }
 
+// index_copy_ into zeros saves what it copies (tools/autograd/derivatives.yaml).
+Tensor kept_as_source(Recorder& r, const Tensor& x) {
+  if (!r.needs_node({&x})) return x;
+  Tensor out = r.view(x, x.shape());
+  r.record({&out}, {r.edge(x)},
+           [source = r.saved(x)](Recorder&, Gradients& gradients) { return Gradients{std::move(gradients[0])}; });
+  return out;
+}
+
 // lora.Linear: the input is cast to the adapter's type, autocast or not.
 Tensor over_plain(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
@@ -104,8 +113,23 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
 
 }  // namespace
 
+Tensor apply_litgpt_adapter(Forward& f, Module& module, const Tensor& x, LitgptInput& shared) {
+  Recorder& r = f.r;
+  Tensor result = apply_base(f, module, x);
+  if (module.adapter == nullptr || !f.adapters) return result;
+  LoraAdapter& adapter = *module.adapter;
+  if (!shared.dropped.defined()) shared.dropped = r.dropout(x, adapter.dropout);
+  Tensor output = r.linear(r.linear(shared.dropped, adapter.down), adapter.up);
+  if (shared.padded) output = kept_as_source(r, output);
+  return r.add(std::move(result), r.mul_scalar(std::move(output), "scaled adapter output"), "base and adapter output");
+}
+
 Tensor apply_adapter(Forward& f, Module& module, Tensor x) {
   const Tensor argument = x;  // the call's arguments live until it returns
+  if (f.plan.implementation == Implementation::litgpt) {
+    LitgptInput own;
+    return apply_litgpt_adapter(f, module, x, own);
+  }
   return module.quantized != nullptr ? over_quantized(f, module, std::move(x)) : over_plain(f, module, std::move(x));
 }
 

@@ -1,4 +1,4 @@
-// PEFT's low-rank adapters around a linear (peft 0.21.2).
+// Low-rank adapters around a linear: PEFT's (peft 0.21.2) and litgpt's.
 #pragma once
 
 #include "blocks/forward.h"
@@ -7,5 +7,13 @@ namespace membill {
 
 // lora.Linear.forward, lora.Linear4bit.forward and DoRA's variant. REQUIRES: module.adapter.
 [[nodiscard]] Tensor apply_adapter(Forward& f, Module& module, Tensor x);
+
+// What litgpt's LoRAQKVLinear gives queries, keys and values in common (litgpt 0.5.13 lora.py).
+struct LitgptInput {
+  Tensor dropped;       // made by the first module that has an adapter
+  bool padded = false;  // not all three have one: the adapters' results are copied into zeros
+};
+// litgpt's LoRALinear; the base result where `module` has no adapter.
+[[nodiscard]] Tensor apply_litgpt_adapter(Forward& f, Module& module, const Tensor& x, LitgptInput& shared);
 
 }  // namespace membill

@@ -1,22 +1,27 @@
 #include "blocks/generations.h"
 
+#include <array>
 #include <charconv>
-#include <utility>
 
 namespace membill {
 namespace {
 
-std::pair<int, int> release_of(const std::string& version) {
-  int major = 0, minor = 0;
-  const char* end = version.data() + version.size();
-  const auto [next, error] = std::from_chars(version.data(), end, major);
-  if (error == std::errc() && next != end && *next == '.') std::from_chars(next + 1, end, minor);
-  return {major, minor};
+using Release = std::array<int, 3>;
+
+Release release_of(const std::string& version) {
+  Release release{};
+  const char *next = version.data(), *end = next + version.size();
+  for (int& part : release) {
+    const auto read = std::from_chars(next, end, part);
+    if (read.ec != std::errc() || read.ptr == end || *read.ptr != '.') break;
+    next = read.ptr + 1;
+  }
+  return release;
 }
 
-bool plan_is_before(const TrainingPlan& plan, const char* program, int major, int minor) {
+bool plan_is_before(const TrainingPlan& plan, const char* program, int major, int minor, int patch = 0) {
   const auto found = plan.software.find(program);
-  return found != plan.software.end() && is_before(found->second, major, minor);
+  return found != plan.software.end() && is_before(found->second, major, minor, patch);
 }
 
 }  // namespace
@@ -31,8 +36,8 @@ bool joins_rows(const TrainingPlan& plan) {
   return strategy != plan.stage_args.end() && strategy->second.starts_with("bfd");
 }
 
-bool is_before(const std::string& version, int major, int minor) {
-  return release_of(version) < std::pair(major, minor);
+bool is_before(const std::string& version, int major, int minor, int patch) {
+  return release_of(version) < Release{major, minor, patch};
 }
 
 std::string assumed_releases(const TrainingPlan& plan) {
@@ -61,6 +66,8 @@ Generations generations(const TrainingPlan& plan) {
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
   result.repeats_kv_heads = plan_is_before(plan, "transformers", 4, 54);
   result.checkpoints_need_gradient = !plan_is_before(plan, "transformers", 5, 0);
+  result.quantizes_from_half = plan_is_before(plan, "bitsandbytes", 0, 43);
+  result.holds_4bit_inputs = plan_is_before(plan, "bitsandbytes", 0, 43, 2);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);

@@ -23,6 +23,11 @@ struct Generations {
   // transformers from 5.0: turning checkpointing on makes the embedding's output need a gradient, also where no adapter asks for it
   // (modeling_utils.py gradient_checkpointing_enable).
   bool checkpoints_need_gradient = true;
+  // bitsandbytes before 0.43: a weight is quantised from fp16, to which it is dequantised before it is cast (nn/modules.py Params4bit.cuda).
+  bool quantizes_from_half = false;
+  // bitsandbytes before 0.43.2: a linear over 4-bit weights keeps its input as an attribute of its node, through checkpoints and after
+  // its backward, until the graph is gone (autograd/_functions.py MatMul4Bit ctx.tensors).
+  bool holds_4bit_inputs = false;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).
@@ -44,7 +49,7 @@ struct Generations {
 // True for the stages that TRL's trainers run on two sequences a sample, chosen and rejected.
 [[nodiscard]] bool has_pairs(Stage stage);
 
-// True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor. Parts that are no numbers count as 0.
-[[nodiscard]] bool is_before(const std::string& version, int major, int minor);
+// True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor.patch. Parts that are no numbers count as 0.
+[[nodiscard]] bool is_before(const std::string& version, int major, int minor, int patch = 0);
 
 }  // namespace membill

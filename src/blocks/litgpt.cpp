@@ -1,7 +1,9 @@
 #include "blocks/litgpt.h"
 
 #include <algorithm>
+#include <array>
 
+#include "blocks/adapters.h"
 #include "blocks/attention.h"
 #include "blocks/fp32_norm.h"
 #include "blocks/layers.h"
@@ -11,6 +13,15 @@ namespace membill {
 namespace {
 
 constexpr std::int64_t kChunk = 128;  // finetune/lora.py lm_head_chunk_size, utils.py chunked_cross_entropy
+
+constexpr std::array kProjections = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
+
+LitgptInput shared_input(const Modules& modules) {
+  LitgptInput shared;
+  shared.padded = std::any_of(kProjections.begin(), kProjections.end(),
+                              [&](const char* name) { return modules.at(name).adapter == nullptr; });
+  return shared;
+}
 
 // apply_rope, and the cat with the part that is not turned.
 Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) {
@@ -55,9 +66,11 @@ Tensor LitgptArchitecture::attention(Forward& f, const LayerContext& layer, cons
   shape.kv_heads = shape.heads;
   AttentionCall call{dims, shape, choose_attention(f, layer.kind, false), {}};
   call.query_contiguous = true;
-  Tensor q = apply_linear(f, modules.at("self_attn.q_proj"), hidden);
-  Tensor k = apply_linear(f, modules.at("self_attn.k_proj"), hidden);
-  Tensor v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
+  LitgptInput shared = shared_input(modules);
+  Tensor q = apply_litgpt_adapter(f, modules.at(kProjections[0]), hidden, shared);
+  Tensor k = apply_litgpt_adapter(f, modules.at(kProjections[1]), hidden, shared);
+  Tensor v = apply_litgpt_adapter(f, modules.at(kProjections[2]), hidden, shared);
+  shared.dropped.drop();
   if (!grouped) v = with_its_product(f, v, q, k);
   v = f.r.view(std::move(v), {f.dims.N * dims.k, dims.v});
   if (layer.kind.attention.qk_norm) {

@@ -1,5 +1,6 @@
 #include "blocks/quantized.h"
 
+#include "blocks/generations.h"
 #include "blocks/linear_8bit.h"
 #include "blocks/torchtune_nf4.h"
 
@@ -13,12 +14,18 @@ Shape flat(const Size& elements) { return {elements, Size(1)}; }
 
 Size scales_of(Recorder& r, const Shape& shape) { return r.symbols().ceil_div(shape.elements(), Size(kBlock)); }
 
+Tensor half_matrix(Recorder& r, const Shape& shape) {
+  return r.empty(shape, DType::fp16, "dequantised matrix in fp16");
+}
+
 // _functions.py MatMul4Bit.forward and backends' _dequant_linear_fallback: scales decoded twice when nested, matrix, product.
 Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   const Tensor in = std::move(x);
   const QuantizedWeight& weight = *module.quantized;
   const Shape shape = module.weight.value.shape();
+  const Generations software = generations(f.plan);
+  const bool casts = software.quantizes_from_half && in.dtype() != DType::fp16;
   Tensor out;
   {
     const ItemPair before = r.items();
@@ -28,11 +35,17 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
       decoded = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
       shifted = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
     }
+    Tensor half = casts ? half_matrix(r, shape) : Tensor();
     const Tensor matrix = r.empty(shape, in.dtype(), "dequantised matrix");
+    half.drop();
     out = r.empty({in.rows(), shape.rows}, in.dtype(), module.weight.label, before.forward);
     module.bias != nullptr ? r.use_fused_bias_workspace() : r.use_matmul_workspace();
   }
-  record_dequantized_linear(r, in, out, [&weight, shape](Recorder& rec) { return dequantize(rec, weight, shape); });
+  record_dequantized_linear(r, in, out, [&weight, shape, casts](Recorder& rec) {
+    const Tensor half = casts ? half_matrix(rec, shape) : Tensor();
+    return dequantize(rec, weight, shape);
+  });
+  if (software.holds_4bit_inputs && r.needs_node({&in})) r.hold_in_graph(in);
   return out;
 }
 

@@ -109,11 +109,14 @@ class Builder {
     return plan_.implementation == Implementation::torchtune || plan_.implementation == Implementation::litgpt;
   }
 
-  // litgpt: cosines and sines of every position in the type of the weights. torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
+  // litgpt: cosines and sines of every position in the type of the weights; finetune/lora.py makes them again for its longest sample.
+  // torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
   void add_rotary_cache() {
     if (plan_.implementation == Implementation::litgpt) {
       const Size both = dims_.kinds.at(1).at(0).rotary * Size(2);
-      job_.buffers.push_back(r_.empty({Size(model_.max_positions), both}, base_dtype(plan_), "rotary cache", buffers_));
+      const bool again = has_adapters(plan_);
+      job_.buffers.push_back(r_.empty({again ? dims_.s : Size(model_.max_positions), both},
+                                      again ? DType::fp32 : base_dtype(plan_), "rotary cache", buffers_));
       return;
     }
     const bool qwen = model_.model_type == "qwen2" || model_.model_type == "qwen3";

@@ -149,7 +149,7 @@ class JobRun {
       micro_batch(job, last);
       --between;
     }
-    if (engine_ != nullptr && engine_->carries_over()) {
+    if (plan_.keep_outputs || (engine_ != nullptr && engine_->carries_over())) {
       for (std::int64_t i = 0; i < std::min(between, kDifferentMicroBatches); ++i) micro_batch(job, last);
     } else if (between > 0) {
       writer_.begin_repeat(Size(between));
@@ -215,7 +215,7 @@ class JobRun {
     Forward forward = new_forward();
     keep_lasting(forward);
     if (input_needs_gradient()) forward.input_leaf = &input_leaf;
-    if (plan_.keep_outputs && plan_.accumulate == 1) forward.loop_variables = &loop_variables_;
+    if (plan_.keep_outputs) forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     const std::optional<DType> autocast = autocast_type(plan_);
     const std::int64_t number = micro_batch_number_++;
@@ -231,15 +231,16 @@ class JobRun {
     loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
     offloaded_ = r_.take_offloaded();
-    if (plan_.accumulate == 1)
-      kept_outputs_ = outputs;  // the loop's variable lives until the next forward has returned
+    kept_outputs_ =
+        outputs;  // the loop's variables, loss and with it the graph too, live until the next forward has returned
+    r_.drop_left_graph();
     writer_.moment("backward");
     keep_workspace(Thread::autograd);
     r_.set_items({items_.loss_logits.backward, items_.loss_logits.backward});
     if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
     if (engine_ != nullptr) engine_->before_backward();
     r_.backward(loss);
-    r_.drop_graph();
+    plan_.keep_outputs ? r_.leave_graph() : r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
     if (plan_.accumulate > 1) stage_->release_outputs();
   }

@@ -21,27 +21,44 @@ bool has_reference(const TrainingPlan& plan) {
 
 bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head; }
 
+Section section_of(const std::string& name, const TensorSpec& tensor) {
+  Section section;
+  section.name = name;
+  section.kinds.emplace_back();
+  section.kinds.back().tensors.push_back(tensor);
+  return section;
+}
+
+// litgpt's GPT never ties them, unless train.tie_embeddings says so (litgpt 0.5.13 model.py).
+ModelSpec untied_model(const ModelSpec& model) {
+  ModelSpec untied = model;
+  untied.tied_embeddings = false;
+  TensorSpec head;
+  head.name = "lm_head.weight";
+  head.shape = {model.vocab, model.hidden};
+  head.role = TensorRole::head;
+  head.module = ModuleKind::linear;
+  untied.sections.push_back(section_of("head", head));
+  return untied;
+}
+
 }  // namespace
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
-  return plan.stage == Stage::reward && model.dimensions_known ? scored_model(model) : model;
+  if (plan.stage == Stage::reward && model.dimensions_known) return scored_model(model);
+  return plan.implementation == Implementation::litgpt && model.tied_embeddings ? untied_model(model) : model;
 }
 
 ModelSpec scored_model(const ModelSpec& model) {
   ModelSpec scored = model;
   for (Section& section : scored.sections)
     for (LayerKind& kind : section.kinds) std::erase_if(kind.tensors, is_head);
-  LayerKind head;
   TensorSpec score;
   score.name = std::string(kScoreHead) + ".weight";
   score.shape = {1, model.hidden};
   score.role = TensorRole::head;
   score.module = ModuleKind::linear;
-  head.tensors.push_back(score);
-  Section section;
-  section.name = "head";
-  section.kinds.push_back(head);
-  scored.sections.push_back(section);
+  scored.sections.push_back(section_of("head", score));
   return scored;
 }
 

@@ -206,6 +206,10 @@ void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(),
 
 void Recorder::drop_graph() { release_in_units(held_); }
 
+void Recorder::leave_graph() { left_ = std::exchange(held_, {}); }
+
+void Recorder::drop_left_graph() { release_in_units(left_); }
+
 void Recorder::release_in_units(std::vector<Held>& entries) {
   const bool outside = writer_.unit() == TraceWriter::kNoUnit;
   while (!entries.empty()) {

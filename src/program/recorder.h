@@ -146,9 +146,11 @@ class Recorder {
   Tensor checkpoint_parts(std::vector<Tensor> inputs, const std::function<Tensor(const std::vector<Tensor>&)>& body);
 
   // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
-  // hook sees. drop_graph() frees what is held.
+  // hook sees. drop_graph() frees what is held; leave_graph() does not, and drop_left_graph() frees what was left.
   void hold_in_graph(const Tensor& x);
   void drop_graph();
+  void leave_graph();
+  void drop_left_graph();
 
   // --- element-wise and shape operators ------------------------------------------------------------------------------------
   Tensor cast(Tensor x, DType dtype);  // Tensor.to(dtype)
@@ -273,7 +275,7 @@ class Recorder {
   bool mean_saves_input_ = false, linear_saves_input_ = false;
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
-  std::vector<Held> held_;
+  std::vector<Held> held_, left_;
   Size offloaded_;
   AtenOperators kept_operators_;
   std::vector<std::pair<AtenOperator, Tensor>>* kept_results_ = nullptr;  // of the checkpoint that runs

@@ -78,6 +78,20 @@ void read_allocator(const std::string& text, Draft& draft) {
   for (const auto& [key, value] : fields.entries()) draft.set("allocator." + key, value);
 }
 
+// A comma inside of brackets belongs to its option.
+std::vector<std::string> allocator_options(const std::string& text) {
+  std::vector<std::string> options(1);
+  int open = 0;
+  for (const char c : text) {
+    open += (c == '[') - (c == ']');
+    if (c == ',' && open == 0)
+      options.emplace_back();
+    else
+      options.back() += c;
+  }
+  return options;
+}
+
 }  // namespace
 
 void set_lora(const LoraArguments& lora, Draft& draft) {
@@ -181,12 +195,13 @@ bool trains_adapters(const Draft& draft) {
 
 Value allocator_fields(const std::string& text) {
   Value fields = Value::make_map();
-  for (const std::string& part : split(text, ',')) {
+  for (const std::string& part : allocator_options(text)) {
     const std::size_t colon = part.find(':');
     if (colon == std::string::npos) continue;
     const std::string key(trim(std::string_view(part).substr(0, colon)));
     const std::string value = to_lower(trim(std::string_view(part).substr(colon + 1)));
     if (key == "expandable_segments") fields.set(key, Value::of(value == "true"));
+    if (key == "roundup_power2_divisions") fields.set(key, Value::of(value));
     if (key == "max_split_size_mb" || key == "garbage_collection_threshold") fields.set(key, flag_value(value));
   }
   return fields;
