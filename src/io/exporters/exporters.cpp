@@ -9,8 +9,9 @@ namespace membill::io {
 namespace {
 
 std::vector<Exporter> all_exporters() {
-  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(), trl_exporter(), torchtune_exporter(),
-          deepspeed_exporter(), accelerate_exporter(),   fsdp_exporter(),    peft_exporter()};
+  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(),    trl_exporter(),
+          torchtune_exporter(), deepspeed_exporter(),    accelerate_exporter(), fsdp_exporter(),
+          peft_exporter(),      ms_swift_exporter(),     hf_trainer_exporter(), litgpt_exporter()};
 }
 
 struct Difference {

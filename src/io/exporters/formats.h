@@ -15,6 +15,9 @@ namespace membill::io {
 [[nodiscard]] Exporter accelerate_exporter();
 [[nodiscard]] Exporter fsdp_exporter();
 [[nodiscard]] Exporter peft_exporter();
+[[nodiscard]] Exporter ms_swift_exporter();
+[[nodiscard]] Exporter hf_trainer_exporter();
+[[nodiscard]] Exporter litgpt_exporter();
 
 // DeepSpeed's map. `whole`: with batch, accumulation and clipping; else they are left to Hugging Face's arguments as "auto".
 [[nodiscard]] Value deepspeed_tree(const ExportJob& job, bool whole);

@@ -27,6 +27,9 @@ namespace membill::io {
 [[nodiscard]] KeyTable axolotl_table();
 [[nodiscard]] KeyTable torchtune_table();
 [[nodiscard]] KeyTable trl_table();
+[[nodiscard]] KeyTable ms_swift_table();
+[[nodiscard]] KeyTable hf_trainer_table();
+[[nodiscard]] KeyTable litgpt_table();
 [[nodiscard]] KeyTable deepspeed_table();
 [[nodiscard]] KeyTable accelerate_table();
 [[nodiscard]] KeyTable fsdp_table();  // each key with and without "fsdp_"

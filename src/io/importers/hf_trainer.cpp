@@ -204,7 +204,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  KeyReader reader(source.keys, source.file, {hf_trainer_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(reader, draft);
@@ -225,6 +225,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable hf_trainer_table() { return {kRows, kHarmless, kSource}; }
 
 Importer hf_trainer_importer() {
   return {"hf-trainer", "arguments of scripts on Hugging Face's Trainer: JSON, YAML, flags", kSource, claim, read};

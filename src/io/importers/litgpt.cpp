@@ -132,7 +132,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(source.keys, source.file, {litgpt_table()}, draft.problems);
   draft.model = reader.text("checkpoint_dir");
   draft.model_key = "checkpoint_dir";
   if (!draft.model) draft.model = reader.text("model_name");
@@ -154,6 +154,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable litgpt_table() { return {kRows, kHarmless, kSource}; }
 
 Importer litgpt_importer() { return {"litgpt", "litgpt's YAML and flags", kSource, claim, read}; }
 

@@ -300,7 +300,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
+  KeyReader reader(source.keys, source.file, {ms_swift_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model");
   if (draft.model && draft.model->starts_with("qwen1half")) draft.model->replace(4, 5, "1.5");  // 2.x's model_type
   draft.model_key = "model";
@@ -332,6 +332,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable ms_swift_table() { return {kRows, kHarmless, kSource}; }
 
 Importer ms_swift_importer() { return {"ms-swift", "ms-swift's arguments, YAML and JSON", kSource, claim, read}; }
 
