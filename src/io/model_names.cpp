@@ -57,6 +57,18 @@ bool is_same(std::string_view a, std::string_view b) { return to_lower(a) == to_
 
 std::string_view without_owner(std::string_view hub_id) { return hub_id.substr(hub_id.rfind('/') + 1); }
 
+// The model's own name at the end of a hub id or a path: of ".../models--owner--name/snapshots/1a2b" in Hugging Face's cache, too.
+std::string_view own_name(std::string_view name) {
+  constexpr std::string_view kCached = "models--";
+  while (name.ends_with('/')) name.remove_suffix(1);
+  const std::size_t cached = name.find(kCached);
+  if (cached == std::string_view::npos) return without_owner(name);
+  name.remove_prefix(cached + kCached.size());
+  name = name.substr(0, name.find('/'));
+  const std::size_t owner = name.find("--");
+  return owner == std::string_view::npos ? name : name.substr(owner + 2);
+}
+
 bool is_tail(std::string_view whole, std::string_view tail) {
   return whole.size() >= tail.size() && is_same(whole.substr(whole.size() - tail.size()), tail);
 }
@@ -175,8 +187,7 @@ std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<
 }
 
 std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets) {
-  while (name.ends_with('/')) name.remove_suffix(1);
-  name = without_owner(name);
+  name = own_name(name);
   if (name.empty()) return std::nullopt;
   const std::vector<std::string> names = related_names(std::string(name));
   for (const auto find : {exactly_named, openly_named}) {
@@ -188,8 +199,7 @@ std::optional<NamedPreset> related_preset(std::string_view name, const std::vect
 }
 
 std::string storage_named(std::string_view name) {
-  while (name.ends_with('/')) name.remove_suffix(1);
-  const StoredEnding* stored = stored_ending(name);
+  const StoredEnding* stored = stored_ending(own_name(name));
   return stored == nullptr ? std::string() : std::string(stored->storage);
 }
 

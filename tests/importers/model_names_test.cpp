@@ -27,6 +27,10 @@ TEST_CASE("fine-tunes are known by name, whoever owns the copy") {
   CHECK(preset_of("nobody/no-such-model-7b").empty());
   CHECK(preset_of("").empty());
   CHECK(preset_of("/").empty());
+  CHECK(preset_of("/root/.cache/huggingface/hub/models--meta-llama--Meta-Llama-3-8B-Instruct/snapshots/f25f") ==
+        "llama-3-8b");
+  CHECK(preset_of("models--gpt2") == "gpt2");
+  CHECK(preset_of("models--").empty());
 }
 
 TEST_CASE("a copy finds its own preset before one that begins alike") {

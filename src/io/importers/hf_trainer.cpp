@@ -136,6 +136,7 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
     }
     return;
   }
+  if (plan_text(draft, "software.transformers").starts_with("5.")) return;  // the checkpoint's own
   const bool adapters = trains_adapters(draft);
   draft.load_dtype = !adapters ? "fp32" : draft.fp16 ? "fp16" : "bf16";
   if (draft.quantized || plan_text(draft, "engine") == "deepspeed" || draft.own_precision) return;

@@ -71,10 +71,24 @@ bool looks_like_script(std::string_view text, const std::string& file) {
   if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") ||
       file.ends_with(".sbatch"))
     return true;
-  return !file.ends_with(".yaml") && !file.ends_with(".yml") && !file.ends_with(".json") &&
-         (text.find("torchrun") != std::string_view::npos || text.find("accelerate launch") != std::string_view::npos ||
-          text.find("python ") != std::string_view::npos || text.find("swift sft") != std::string_view::npos ||
-          text.starts_with("deepspeed "));
+  if (file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json") || text.starts_with('{'))
+    return false;
+  static constexpr std::string_view kStarters[] = {"torchrun ",
+                                                   "accelerate launch",
+                                                   "python ",
+                                                   "python3 ",
+                                                   "deepspeed ",
+                                                   "swift sft",
+                                                   "swift rlhf",
+                                                   "megatron sft",
+                                                   "llamafactory-cli train",
+                                                   "axolotl train",
+                                                   "tune run",
+                                                   "litgpt finetune",
+                                                   "trl sft",
+                                                   "trl dpo"};
+  return std::any_of(std::begin(kStarters), std::end(kStarters),
+                     [&](std::string_view starter) { return text.find(starter) != std::string_view::npos; });
 }
 
 // The last of the commands that some importer claims; nothing: none trains.

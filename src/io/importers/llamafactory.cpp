@@ -168,7 +168,6 @@ void read_method(KeyReader& reader, Draft& draft) {
     for (const std::string& name : reader.texts("freeze_extra_modules")) extra.push_back(Value::of(name));
     if (reader.flag("use_llama_pro")) return read_llama_pro(static_cast<std::int64_t>(layers), std::move(extra), draft);
     if (!extra.empty()) draft.set("freeze.trainable_modules", Value::make_list(std::move(extra)));
-    draft.assume("the layers that train are billed in the dtype of the base; LLaMA-Factory casts them to fp32");
   } else {
     reader.problem("finetuning_type", quoted(type) + " is not billed", "lora, freeze or full");
   }
@@ -217,6 +216,12 @@ void settle(KeyReader& reader, Draft& draft) {
     if (zero3) reader.problem("pure_bf16", "is refused beside ZeRO-3");
   } else if (plan_text(draft, "method") == "full" && upcasts) {
     draft.load_dtype = "fp32";
+  } else if (plan_text(draft, "method") == "freeze" && upcasts && engine != "deepspeed" && (draft.bf16 || draft.fp16)) {
+    draft.set("gradient_dtype", Value::of("fp32"));
+    draft.set("moment_dtype", Value::of("fp32"));
+    draft.assume(
+        "the layers that train are cast to fp32: their gradients and moments are billed so, their weights in the dtype "
+        "of the base");
   }
   const bool checkpoints = plan_text(draft, "checkpointing") == "full";
   // of frozen layers none is checkpointed, and the inputs of those that train are made to need a gradient

@@ -137,9 +137,6 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const std::string loss = to_lower(reader.text("loss._component_").value_or(""));
   if (loss.find("dpoloss") != std::string::npos || loss.find("rso") != std::string::npos) stage = "dpo";
   draft.set("stage", Value::of(stage));
-  if (reader.is_given("grpo_samples") || reader.is_given("ppo_epochs"))
-    return reader.problem(reader.is_given("grpo_samples") ? "grpo_samples" : "ppo_epochs",
-                          "trains on what it generates, which is not billed");
   if (reader.is_given("kd_loss") || reader.is_given("teacher_model"))
     reader.problem("teacher_model", "distillation runs a second model, which is not billed");
   if (loss.ends_with(".crossentropyloss")) draft.set("loss", Value::of("native"));
@@ -186,9 +183,20 @@ int claim(const JobSource& source) {
              : 0;
 }
 
+// Whether the job is one of reinforcement learning, which is refused as a whole.
+bool is_refused(KeyReader& reader) {
+  for (const char* key : {"grpo_samples", "ppo_epochs"}) {
+    if (!reader.is_given(key)) continue;
+    reader.problem(key, "trains on what it generates, which is not billed");
+    return true;
+  }
+  return false;
+}
+
 void read(const JobSource& source, Draft& draft) {
   const Value keys = with_references(source.keys, source.launch);
   KeyReader reader(keys, source.file, {torchtune_table()}, draft.problems);
+  if (is_refused(reader)) return draft.add_records(reader);
   draft.set("implementation", Value::of("torchtune"));
   draft.set("loop", Value::of("plain"));
   read_precision(reader, draft);

@@ -19,7 +19,8 @@ constexpr Builder kBuilders[] = {{"code_llama2_7b", "codellama-7b"},
                                  {"gemma_2b", "gemma-2b"},
                                  {"gemma_7b", "gemma-7b"},
                                  {"llama3_3_70b", "llama-3.3-70b-instruct"},
-                                 {"llama3_2_11b", "llama-3.2-11b-vision"},
+                                 {"llama3_2_vision_11b", "llama-3.2-11b-vision"},
+                                 {"llama3_2_vision_90b", "llama-3.2-90b-vision"},
                                  {"llama2_reward_7b", "llama-2-7b"}};
 
 // Beginnings of names, the longer ones first; what follows is the size ("1_5b").
