@@ -51,10 +51,11 @@ LineItem runtime_line(std::string_view id, const Range& range) {
   return line;
 }
 
-void add_host_lines(std::vector<LineItem>& items, const Simulation& job) {
-  for (const auto& [id, bytes] : job.host) {
+void add_lines(std::vector<LineItem>& items, Place where, const std::map<std::string, std::int64_t>& stored) {
+  for (const auto& [id, bytes] : stored) {
+    if (bytes == 0) continue;
     LineItem line = new_line(id);
-    line.where = Place::host;
+    line.where = where;
     line.bytes = line.low = line.high = bytes;
     line.formula = "outside of the card's allocator, not in the requested total";
     items.push_back(std::move(line));
@@ -96,7 +97,8 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   bill.items.push_back(runtime_line("runtime.context", context_bytes(hardware, plan)));
   bill.items.back().source = context_source(hardware, plan);
   if (hardware.count > 1) bill.items.push_back(runtime_line("runtime.communicator", communicator_bytes(hardware)));
-  add_host_lines(bill.items, job);
+  add_lines(bill.items, Place::host, job.host);
+  add_lines(bill.items, Place::nvme, job.nvme);
   add_moments(bill, job);
   return bill;
 }

@@ -34,6 +34,10 @@ void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& w
   if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&
       weight_format(plan.weights).quantized)
     warnings.push_back("ZeRO below stage 3 keeps the quantised weights whole on every rank");
+  const bool names_nvme =
+      plan.sharding.offload == "nvme" || engine_word(plan, "offload_optimizer_device", "") == "nvme";
+  if (plan.engine == Engine::deepspeed && plan.sharding.zero < 3 && plan.sharding.offload != "none" && names_nvme)
+    warnings.push_back("below ZeRO-3 DeepSpeed keeps what is offloaded to NVMe in host memory");
   if (fsdp && plan.accumulate > 1 && engine_flag(plan, "no_sync", plan.loop == Loop::trainer))
     warnings.push_back(
         "gradients of all parameters stay whole on every rank between the micro-batches of a step, as accelerate "

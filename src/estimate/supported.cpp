@@ -97,8 +97,8 @@ std::string unbilled_deepspeed(const Plan& plan) {
   if (s.zero == 1 && accumulation_dtype(plan) != deepspeed_dtype(plan) && !runs_bf16_optimizer(plan))
     return "grad_accum_dtype " + engine_word(plan, "grad_accum_dtype", "") +
            " at stage 1 beside fp16 weights or offload";
-  if (s.offload == "nvme" || (s.zero == 0 && s.offload != "none")) return "offload " + s.offload;
-  if (engine_count(plan, "mics_shard_size") > 0) return "MiCS";
+  if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
+  if (engine_count(plan, "mics_shard_size") > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
   return {};
 }
 

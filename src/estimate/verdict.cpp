@@ -47,9 +47,9 @@ class Judgement {
   }
 
   void without_replay() {
-    report_.totals.host = host_total();
+    report_.totals.host = total(job_.host);
     report_.totals.requested = Range::exact(bill_.peak.highest);
-    report_.totals.nvme = Range::exact(0);
+    report_.totals.nvme = total(job_.nvme);
     report_.ranks.push_back({bill_.rank, report_.totals.requested, {}, {}, {}});
   }
 
@@ -82,9 +82,9 @@ class Judgement {
     return none;
   }
 
-  [[nodiscard]] Range host_total() const {
+  static Range total(const std::map<std::string, std::int64_t>& stored) {
     std::int64_t sum = 0;
-    for (const auto& [item, bytes] : job_.host) sum = checked_add(sum, bytes);
+    for (const auto& [item, bytes] : stored) sum = checked_add(sum, bytes);
     return Range::exact(sum);
   }
 
@@ -96,8 +96,8 @@ class Judgement {
     totals.device =
         device_range(std::max(shown.allocated, shown.building_allocated), shown.reserved_ever(), beside_, capacity_);
     building_decides_ = shown.building_reserved > shown.reserved;
-    totals.host = host_total();
-    totals.nvme = Range::exact(0);
+    totals.host = total(job_.host);
+    totals.nvme = total(job_.nvme);
     report_.ranks.push_back({bill_.rank, totals.requested, totals.allocated, totals.reserved, totals.device});
     for (Moment& moment : report_.moments) moment.allocated = allocated_in(moment.name, shown);
   }

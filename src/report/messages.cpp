@@ -63,6 +63,7 @@ constexpr std::array kMessages{
     MessageRow{"buffers.reducer", "gradient buckets of DistributedDataParallel", "DistributedDataParallel 的梯度桶"},
     MessageRow{"buffers.reduce_bucket", "DeepSpeed's reduce buckets", "DeepSpeed 的归约桶"},
     MessageRow{"buffers.offload", "copies on their way between host and card", "主机与显卡之间的中转副本"},
+    MessageRow{"buffers.swap", "buffers between host memory and NVMe", "主机内存与 NVMe 之间的缓冲区"},
     MessageRow{"runtime.context", "CUDA context and loaded kernels", "CUDA 上下文与已加载的内核"},
     MessageRow{"runtime.communicator", "NCCL communicator", "NCCL 通信器"},
     MessageRow{"reference", "reference", "参考模型前向"},

@@ -52,8 +52,8 @@ std::vector<TotalRow> total_rows(const Report& report) {
                              {"allocated", "max_memory_allocated", &totals.allocated},
                              {"reserved", "max_memory_reserved", &totals.reserved},
                              {"device", "nvidia-smi", &totals.device}};
-  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM of one node", &totals.host});
-  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk of one node", &totals.nvme});
+  if (totals.host.likely.value_or(0) > 0) rows.push_back({"host", "RAM for each rank", &totals.host});
+  if (totals.nvme.likely.value_or(0) > 0) rows.push_back({"nvme", "disk for each rank", &totals.nvme});
   return rows;
 }
 

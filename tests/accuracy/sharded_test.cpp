@@ -49,6 +49,7 @@ TEST_CASE("ranks of sharded jobs are not further off than recorded") {
         board.add(engine_of(row) + " " + row.method, key, relative_error(predicted.requested.at(key), measured));
     if (row.plan.sharding.offload != "none")
       board.add("host memory, " + engine_of(row), "in all", relative_error(predicted.host, row.host));
+    if (row.nvme > 0) board.add("files on NVMe, " + engine_of(row), "in all", relative_error(predicted.nvme, row.nvme));
     const double allocated = relative_error(predicted.allocated.at("peak"), row.allocated.at("peak"));
     board.add("allocated, " + engine_of(row), "peak", allocated);
     requested_peaks.values.push_back(relative_error(predicted.requested.at("peak"), row.requested.at("peak")));

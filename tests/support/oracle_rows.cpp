@@ -83,8 +83,10 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
     if (weight_format(row.plan.weights).quantized) row.method = "q" + row.method;
     if (const Value* requested = value.find("requested")) row.requested = figures(*requested);
     row.allocated = figures(*value.find("bytes"));
-    if (const Value* host = value.find("host"))
+    if (const Value* host = value.find("host")) {
       row.host = host->find("pinned")->as_int() + host->find("pageable")->as_int();
+      if (const Value* nvme = host->find("nvme")) row.nvme = nvme->as_int();
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -96,6 +98,7 @@ Predicted predict(const OracleRow& row, bool with_replay) {
   Predicted result;
   result.activations_known = job.activations_known;
   for (const auto& [item, taken] : job.host) result.host += taken;
+  for (const auto& [item, taken] : job.nvme) result.nvme += taken;
   const PeakFold fold = fold_peak(job.trace, bytes);
   add_moment(result.requested, row, job.trace, fold);
   result.requested["weights"] = result.requested["wrapped"] = fold.built;

@@ -21,6 +21,7 @@ struct OracleRow {
   std::map<std::string, std::int64_t> requested;  // "weights", "after_forward", "peak_backward", ...
   std::map<std::string, std::int64_t> allocated;  // the same keys, and "reserved"
   std::int64_t host = 0;                          // page-locked and pageable bytes; 0: not measured
+  std::int64_t nvme = 0;                          // bytes in files; 0: none, or not measured
 };
 
 // Every row. Throws InputError or std::runtime_error when the file or a job in it cannot be read.
@@ -30,7 +31,7 @@ struct OracleRow {
 struct Predicted {
   std::map<std::string, std::int64_t> requested, allocated;
   std::int64_t reserved = 0;
-  std::int64_t host = 0;
+  std::int64_t host = 0, nvme = 0;
   bool activations_known = true;
 };
 [[nodiscard]] Predicted predict(const OracleRow& row, bool with_replay);

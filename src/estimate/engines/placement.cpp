@@ -79,6 +79,18 @@ DType accumulation_dtype(const TrainingPlan& plan) {
   return floating(engine_word(plan, "grad_accum_dtype", "")).value_or(deepspeed_dtype(plan));
 }
 
+OffloadPlan offload_plan(const TrainingPlan& plan) {
+  const std::string& offload = plan.sharding.offload;
+  const bool third = plan.sharding.zero == 3, nvme = offload == "nvme";
+  OffloadPlan result;
+  result.optimizer = nvme || offload.find("optimizer") != std::string::npos;
+  result.parameters = third && (nvme || offload.find("param") != std::string::npos);
+  const auto is_nvme = [&](const char* key) { return engine_word(plan, key, nvme ? "nvme" : "cpu") == "nvme"; };
+  result.optimizer_on_nvme = third && result.optimizer && is_nvme("offload_optimizer_device");
+  result.parameters_on_nvme = result.parameters && is_nvme("offload_param_device");
+  return result;
+}
+
 // FSDP shards or flattens every parameter; ZeRO-3 partitions every one; ZeRO-1 and 2 flatten the trained ones, and so does
 // Megatron's distributed optimizer.
 bool has_own_memory(const TrainingPlan& plan, bool trained) {

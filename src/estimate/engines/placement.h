@@ -20,6 +20,11 @@ namespace membill {
 [[nodiscard]] std::optional<DType> named_reduce_dtype(const TrainingPlan& plan);
 // The type in which FSDP stores a parameter of type `dtype`: accelerate makes trained ones fp32 under mixed precision.
 [[nodiscard]] DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained);
+// What DeepSpeed's offload sections name; below stage 3 it takes NVMe for host memory.
+struct OffloadPlan {
+  bool optimizer = false, parameters = false, optimizer_on_nvme = false, parameters_on_nvme = false;
+};
+[[nodiscard]] OffloadPlan offload_plan(const TrainingPlan& plan);
 // Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
 [[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
 // Cards that share a parameter under FSDP: of a hybrid group, one node's unless the plan says otherwise; else all.

@@ -7,6 +7,7 @@
 
 #include "estimate/engines/flat_groups.h"
 #include "estimate/engines/zero3_coordinator.h"
+#include "estimate/engines/zero3_host.h"
 
 namespace membill {
 namespace {
@@ -38,8 +39,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
         second_group_(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1))),
         persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
         bucket_elements_(reduce_bucket_elements(plan, model.hidden)),
-        optimizer_on_host_(plan.sharding.offload != "none"),
-        parameters_on_host_(plan.sharding.offload.find("param") != std::string::npos),
+        offload_(offload_plan(plan)),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
         type_(deepspeed_dtype(plan)),
         gradient_type_(accumulation_dtype(plan)),
@@ -59,6 +59,9 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
         has_opened_mlp_ = false;
         add_modules(layer);
       }
+    stored_.type = type_;
+    stored_.ranks = ranks_;
+    stored_.gradient = gradient_type_;
     make_sub_groups(job);
     if (contiguous_) bucket_ = flat(bucket_elements_, type_, "reduce bucket", bucket_item_);
   }
@@ -75,7 +78,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     layer_ = {unit, layer};
     pass_silent(1);
   }
-  void after_layer(int, int) override {}
+  void after_layer(int, int) override { layer_ = {TraceWriter::kNoUnit, 0}; }
   // A hook of the model's may have made a frozen table's rows need a gradient: they have a backward, too.
   Tensor after_embedding(Tensor embedded) override {
     if (frozen_table_.empty()) return embedded;
@@ -131,7 +134,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   // Gradients of a sub-group are joined, then made fp32.
   void before_sub_step(std::size_t index) override {
-    if (optimizer_on_host_) return;
+    if (offload_.optimizer) return;
     Parameter& group = *sub_groups_[index];
     const Shape shape = group.value.shape();
     Tensor joined = r_.empty(shape, gradient_type_, "gradients of a sub-group", gradient_item_);
@@ -139,7 +142,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
                          ? joined
                          : r_.empty(shape, DType::fp32, "fp32 gradients of a sub-group", gradient_item_);
   }
-  void after_sub_step(std::size_t index) override { sub_groups_[index]->gradient.drop(); }
+  void after_sub_step(std::size_t index) override {
+    sub_groups_[index]->gradient.drop();
+    unswapped_.clear();
+  }
 
   // New values: a secondary copy is made anew as the next forward and backward partition.
   void after_step() override {
@@ -151,18 +157,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   [[nodiscard]] bool clips() const override { return true; }
 
-  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
-    std::map<std::string, std::int64_t> bytes;
-    if (!optimizer_on_host_) return bytes;
-    const auto taken = [&](std::int64_t count) {
-      return engine_flag(plan_, "pin_memory", true) ? pinned_bytes(count) : count;
-    };
-    bytes["weights.master"] = 4 * trained_part_;
-    bytes["gradients"] = taken(4 * trained_part_) + taken(bytes_per_element(gradient_type_) * trained_part_);
-    if (!parameters_on_host_) return bytes;
-    bytes["weights.base"] = pinned_bytes(bytes_per_element(type_) * trained_part_);
-    for (const Partitioned* p : in_order_) bytes["weights.base"] += partition_on_host(*p);
-    return bytes;
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override { return zero3_stored(plan_, stored_).host; }
+  [[nodiscard]] std::map<std::string, std::int64_t> on_nvme() override { return zero3_stored(plan_, stored_).nvme; }
+  [[nodiscard]] bool states_on_nvme() const override {
+    return offload_.optimizer_on_nvme && is_swappable(4 * stored_.sub_groups.front());
   }
 
  private:
@@ -203,6 +201,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   void describe(Partitioned& weight, const Module& module) {
     weight.role = module.role;
+    if (tied_ && module.role == TensorRole::embedding) stored_.partitions.back().copies = 2;
     weight.opens_mlp = is_of_mlp(weight) && !has_opened_mlp_;
     has_opened_mlp_ = has_opened_mlp_ || weight.opens_mlp;
   }
@@ -221,21 +220,14 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     p.item = gathered_item();
     p.persists = p.elements <= persistence_;
     p.is_vector = parameter.value.width() == Size(1);
-    p.on_host = parameters_on_host_;
-    p.trains = parameter.trainable;
+    p.on_host = offload_.parameters;
+    stored_.partitions.push_back({p.part, type, parameter.trainable, 1});
     if (second_group_ > 1) p.second_part = p.elements / second_group_;
-    if (!parameter.trainable && !parameters_on_host_) kept_.push_back(flat(p.part, p.type, "partition", item));
+    if (!parameter.trainable && !offload_.parameters) kept_.push_back(flat(p.part, p.type, "partition", item));
     Partitioned& made = partitioned_.emplace(&parameter, std::move(p)).first->second;
     in_order_.push_back(&made);
     coordinator_.partition(made);
     return made;
-  }
-
-  // deepspeed.zero.Init page-locks each partition, a tied head's too, and PyTorch keeps what it has locked; frozen ones stay as they are.
-  [[nodiscard]] std::int64_t partition_on_host(const Partitioned& p) const {
-    const std::int64_t part = p.part * bytes_per_element(p.type);
-    if (!engine_flag(plan_, "pin_memory", true)) return p.trains ? 0 : part;
-    return pinned_bytes(part) * (tied_ && p.role == TensorRole::embedding ? 2 : 1);
   }
 
   [[nodiscard]] ItemId gathered_item() { return r_.writer().item("gathered.parameters"); }
@@ -243,16 +235,17 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   // stage3.py _create_fp16_sub_groups: trained parameters until a sub-group is full.
   void make_sub_groups(JobModules& job) {
     const std::int64_t most = limit(plan_, "sub_group_size", kSubGroup, static_cast<std::int64_t>(kSubGroup));
-    std::vector<std::int64_t> parts(1, 0);
+    std::vector<std::int64_t>& parts = stored_.sub_groups;
+    std::int64_t whole = 0;
+    parts.assign(1, 0);
     for (const TrainedParameter& trained : job.trained) {
       if (parts.back() >= most) parts.push_back(0);
       parts.back() += partitioned_.at(trained.parameter).part;
-      trained_part_ += partitioned_.at(trained.parameter).part;
+      whole += partitioned_.at(trained.parameter).part;
     }
     const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
-    if (!parameters_on_host_) kept_.push_back(flat(trained_part_, type_, "flat partitions", weights));
-    if (!optimizer_on_host_)
-      kept_.push_back(flat(trained_part_, gradient_type_, "gradient partitions", gradient_item_));
+    if (!offload_.parameters) kept_.push_back(flat(whole, type_, "flat partitions", weights));
+    if (!offload_.optimizer) kept_.push_back(flat(whole, gradient_type_, "gradient partitions", gradient_item_));
     job.trained.clear();
     for (const std::int64_t part : parts) add_sub_group(job, part);
   }
@@ -261,11 +254,11 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     const Shape shape{Size(part), Size(1)};
     sub_groups_.push_back(std::make_unique<Parameter>());
     Parameter& group = *sub_groups_.back();
-    group.value = optimizer_on_host_
+    group.value = offload_.optimizer
                       ? r_.placeholder(shape, DType::fp32)
                       : r_.empty(shape, DType::fp32, "fp32 master of a sub-group", r_.writer().item("weights.master"));
     group.trainable = true;
-    job.trained.push_back({&group, TensorRole::other, Size(part), {}, optimizer_on_host_, optimizer_on_host_});
+    job.trained.push_back({&group, TensorRole::other, Size(part), {}, offload_.optimizer, offload_.optimizer});
   }
 
   // Norms and biases beside linears: whole from the first use on.
@@ -339,8 +332,9 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
       if (gradient_type_ == DType::fp32 && type_ != DType::fp32)
         flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
     }
+    std::vector<Tensor> swapping;  // until all of the bucket are there
     for (Parameter* parameter : waiting_) {
-      if (optimizer_on_host_) pass_to_host(partitioned_.at(parameter).part);
+      if (offload_.optimizer) pass_to_host(partitioned_.at(parameter).part, swapping);
       parameter->gradient.drop();
     }
     waiting_.clear();
@@ -348,28 +342,34 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   }
 
   // partition_grads: the host's gradient comes to the card to be added to, and before the step its norm is taken in fp64.
-  void pass_to_host(std::int64_t part) {
+  // Of what goes to NVMe, gradients that are too small for files wait on the card until the step.
+  void pass_to_host(std::int64_t part, std::vector<Tensor>& swapping) {
     constexpr std::int64_t kNormBuffer = 250'000'000;
     const StreamScope scope(r_.writer(), kReduceStream);
     const Tensor here = flat(part, gradient_type_, "partition of a gradient", gradient_item_);
     if (!is_last_) return;
     flat(2 * std::min(part, kNormBuffer), DType::fp32, "partition of a gradient in fp64", gradient_item_);
-    if (gradient_type_ != DType::fp32) flat(part, DType::fp32, "partition of a gradient in fp32", gradient_item_);
+    Tensor wide = gradient_type_ == DType::fp32
+                      ? here
+                      : flat(part, DType::fp32, "partition of a gradient in fp32", gradient_item_);
+    if (offload_.optimizer_on_nvme) (is_swappable(4 * part) ? swapping : unswapped_).push_back(std::move(wide));
   }
 
   Recorder& r_;
   const TrainingPlan& plan_;
   bool tied_;
   std::int64_t ranks_, second_group_, persistence_, bucket_elements_;
-  bool optimizer_on_host_, parameters_on_host_, contiguous_;
+  OffloadPlan offload_;
+  bool contiguous_;
   DType type_, gradient_type_;
   Zero3Coordinator coordinator_;
   ItemId bucket_item_, gradient_item_;
-  std::int64_t trained_part_ = 0, filled_ = 0;
+  std::int64_t filled_ = 0;
   std::map<const Parameter*, Partitioned> partitioned_;
   std::vector<Partitioned*> in_order_;  // of the model: what is made again must not follow addresses
   std::vector<std::unique_ptr<Parameter>> sub_groups_;
-  std::vector<Tensor> kept_, vectors_;
+  StoredModel stored_;
+  std::vector<Tensor> kept_, vectors_, unswapped_;
   std::vector<Parameter*> waiting_;
   std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
   Tensor bucket_;

@@ -22,11 +22,10 @@ struct Partitioned {
   DType type = DType::bf16;
   ItemId item = 0;
   TensorRole role = TensorRole::other;
-  bool opens_mlp = false;  // of the first linear of its MLP: an activation follows
-  bool persists = false;   // stays whole once it is
-  bool is_vector = false;  // a norm's weight or a bias
-  bool on_host = false;    // its partition waits in host memory
-  bool trains = false;
+  bool opens_mlp = false;        // of the first linear of its MLP: an activation follows
+  bool persists = false;         // stays whole once it is
+  bool is_vector = false;        // a norm's weight or a bias
+  bool on_host = false;          // its partition waits in host memory
   std::int64_t second_part = 0;  // elements of the rank's part of a secondary partition (hpZ); 0: there is none
   Tensor whole, second;
 };

@@ -17,14 +17,14 @@ const char* distributed_type(Engine engine) {
   return "NO";
 }
 
-void write_deepspeed(const ExportJob& job, KeyWriter& writer) {
+void write_deepspeed(const ExportJob& job, const PlanText& plan, KeyWriter& writer) {
   const std::string& offload = job.plan.sharding.offload;
-  const std::string host = offload == "nvme" ? "nvme" : "cpu";
   const bool states = offload != "none" && offload != "param", weights = offload != "none" && offload != "optimizer";
   writer.set("deepspeed_config.zero_stage", Value::of(job.plan.sharding.zero));
-  writer.set("deepspeed_config.offload_optimizer_device", Value::of(states ? host : "none"));
+  writer.set("deepspeed_config.offload_optimizer_device",
+             Value::of(states ? offload_device(plan, "offload_optimizer") : "none"));
   writer.set("deepspeed_config.offload_param_device",
-             Value::of(weights && job.plan.sharding.zero == 3 ? host : "none"));
+             Value::of(weights && job.plan.sharding.zero == 3 ? offload_device(plan, "offload_param") : "none"));
   writer.set("deepspeed_config.gradient_accumulation_steps", Value::of(job.plan.accumulate));
   writer.set("deepspeed_config.gradient_clipping", Value::of(job.plan.clip ? 1.0 : 0.0));
   writer.set("deepspeed_config.zero3_init_flag", Value::of(job.plan.sharding.zero == 3));
@@ -65,7 +65,7 @@ Value write(const ExportJob& job, Problems&) {
   writer.set("num_processes", Value::of(job.count));
   writer.set("machine_rank", Value::of(0));
   writer.set("main_training_function", Value::of("main"));
-  if (job.plan.engine == Engine::deepspeed) write_deepspeed(job, writer);
+  if (job.plan.engine == Engine::deepspeed) write_deepspeed(job, PlanText(job.plan), writer);
   if (job.plan.engine == Engine::fsdp || job.plan.engine == Engine::fsdp2)
     writer.set("fsdp_config", fsdp_tree(job, "fsdp_", true));
   if (job.plan.engine == Engine::megatron) return write_megatron(job, writer), writer.take();

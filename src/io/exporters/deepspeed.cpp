@@ -18,17 +18,28 @@ constexpr std::string_view kSizes[] = {"reduce_bucket_size",
                                        "zero_hpz_partition_size",
                                        "mics_shard_size"};
 
+// "offload_param.buffer_size" is the plan's offload_param_buffer_size; max_in_cpu stands alone there.
+void write_buffer(const PlanText& plan, std::string key, KeyWriter& writer) {
+  std::string name = key;
+  const std::size_t dot = name.find('.');
+  name = name.ends_with("max_in_cpu") ? name.substr(dot + 1) : name.replace(dot, 1, "_");
+  if (const Value* value = plan.find("sharding." + name)) writer.set("zero_optimization." + key, *value);
+}
+
 void write_offload(const ExportJob& job, const PlanText& plan, KeyWriter& writer) {
   const std::string& offload = job.plan.sharding.offload;
   if (offload == "none") return;
   const Value* pin = plan.find("sharding.pin_memory");
-  const auto write = [&](const std::string& part, const char* device) {
+  const auto write = [&](const std::string& part, const std::string& device) {
     writer.set("zero_optimization." + part + ".device", Value::of(device));
     if (pin != nullptr) writer.set("zero_optimization." + part + ".pin_memory", *pin);
   };
-  const char* device = offload == "nvme" ? "nvme" : "cpu";
-  if (offload != "param") write("offload_optimizer", device);
-  if (offload != "optimizer" && job.plan.sharding.zero == 3) write("offload_param", device);
+  if (offload != "param") write("offload_optimizer", offload_device(plan, "offload_optimizer"));
+  if (offload != "optimizer" && job.plan.sharding.zero == 3)
+    write("offload_param", offload_device(plan, "offload_param"));
+  for (const char* key : {"offload_optimizer.buffer_count", "offload_param.buffer_count", "offload_param.buffer_size",
+                          "offload_param.max_in_cpu"})
+    write_buffer(plan, key, writer);
 }
 
 void write_precision(const PlanText& plan, bool whole, KeyWriter& writer) {

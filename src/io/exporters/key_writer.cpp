@@ -101,6 +101,12 @@ std::string compute_word(const PlanText& plan) {
   return precision == "fp32" ? "" : "bf16";
 }
 
+std::string offload_device(const PlanText& plan, const std::string& section) {
+  const std::string given = plan.word("sharding." + section + "_device");
+  if (!given.empty()) return given;
+  return plan.word("sharding.offload") == "nvme" ? "nvme" : "cpu";
+}
+
 bool has_adapter(const TrainingPlan& plan) { return plan.method != Method::full && plan.method != Method::freeze; }
 
 Value text_list(const std::vector<std::string>& texts) {

@@ -40,6 +40,8 @@ class PlanText {
 
 // "bf16", "fp16" or, of fp32, nothing: what the step computes in.
 [[nodiscard]] std::string compute_word(const PlanText& plan);
+// "cpu" or "nvme": where the plan puts what this section of DeepSpeed's configuration offloads.
+[[nodiscard]] std::string offload_device(const PlanText& plan, const std::string& section);
 // Whether adapters train.
 [[nodiscard]] bool has_adapter(const TrainingPlan& plan);
 // The targets of an adapter as a list, "all-linear" as `all`.

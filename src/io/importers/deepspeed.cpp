@@ -60,6 +60,26 @@ constexpr KeyRow kRows[] = {
      {},
      "zero/offload_config.py"},
     {"zero_optimization.offload_param.pin_memory", "true", "page-locked host memory", {}, "zero/offload_config.py"},
+    {"zero_optimization.offload_optimizer.buffer_count",
+     "4",
+     "host buffers between the card and NVMe",
+     {},
+     "zero/offload_config.py"},
+    {"zero_optimization.offload_param.buffer_count",
+     "5",
+     "host buffers between NVMe and the card",
+     {},
+     "zero/offload_config.py"},
+    {"zero_optimization.offload_param.buffer_size",
+     "100000000",
+     "elements of such a buffer",
+     {},
+     "zero/offload_config.py"},
+    {"zero_optimization.offload_param.max_in_cpu",
+     "1000000000",
+     "elements that stay in host memory",
+     {},
+     "zero/offload_config.py"},
     {"zero_optimization.cpu_offload", "", "old spelling of offload_optimizer.device cpu", {}, "zero/config.py"},
     {"zero_optimization.cpu_offload_params", "", "old spelling of offload_param.device cpu", {}, "zero/config.py"},
     {"zero_optimization.cpu_offload_use_pin_memory", "", "old spelling of pin_memory", {}, "zero/config.py"},
@@ -101,12 +121,12 @@ constexpr std::string_view kHarmless =
     "zero_optimization.load_from_fp32_weights zero_optimization.elastic_checkpoint zero_optimization.legacy_stage1 "
     "zero_optimization.zero_quantized_weights zero_optimization.zero_quantized_gradients "
     "zero_optimization.memory_efficient_linear zero_optimization.mics_hierarchical_params_gather "
-    "zero_optimization.offload_optimizer.buffer_count zero_optimization.offload_optimizer.fast_init "
+    "zero_optimization.offload_optimizer.fast_init "
     "zero_optimization.offload_optimizer.nvme_path zero_optimization.offload_optimizer.pipeline* "
-    "zero_optimization.offload_optimizer.buffer_size zero_optimization.offload_optimizer.ratio "
+    "zero_optimization.offload_optimizer.buffer_size zero_optimization.offload_optimizer.max_in_cpu "
+    "zero_optimization.offload_optimizer.ratio "
     "zero_optimization.offload_optimizer.super_offload zero_optimization.offload_optimizer.cpuadam_cores_perc "
-    "zero_optimization.offload_param.buffer_count zero_optimization.offload_param.buffer_size "
-    "zero_optimization.offload_param.nvme_path zero_optimization.offload_param.max_in_cpu "
+    "zero_optimization.offload_param.nvme_path "
     "zero_optimization.log_trace_cache_warnings "
     "aio* wall_clock_breakdown steps_per_print prescale_gradients gradient_predivide_factor "
     "zero_allow_untested_optimizer "
@@ -165,6 +185,17 @@ void copy_sizes(KeyReader& reader, std::int64_t stage, Draft& draft) {
   }
 }
 
+// A section whose device is nvme, with the sizes of its buffers.
+void read_swapping(KeyReader& reader, const std::string& section, std::initializer_list<const char*> sizes,
+                   Draft& draft) {
+  draft.set("sharding." + section + "_device", Value::of("nvme"));
+  for (const std::string size : sizes) {
+    const std::string key = "zero_optimization." + section + "." + size;
+    if (!reader.is_given(key)) continue;
+    draft.set("sharding." + (size == "max_in_cpu" ? size : section + "_" + size), reader.count(key));
+  }
+}
+
 void read_offload(KeyReader& reader, std::int64_t stage, Draft& draft) {
   const std::string old = "zero_optimization.cpu_offload";
   std::string states = reader.text("zero_optimization.offload_optimizer.device").value_or("none");
@@ -173,16 +204,12 @@ void read_offload(KeyReader& reader, std::int64_t stage, Draft& draft) {
   if (reader.flag(old + "_params")) weights = "cpu";
   if (stage < 3) weights = "none";
   if (stage < 1) states = "none";
-  std::string offload = "none";
-  if (states == "nvme" || weights == "nvme") {
-    offload = "nvme";
-  } else if (states != "none") {
-    offload = weights != "none" ? "optimizer+param" : "optimizer";
-  } else if (weights != "none") {
-    offload = "param";
-  }
+  std::string offload = states != "none" ? "optimizer" : "none";
+  if (weights != "none") offload = states != "none" ? "optimizer+param" : "param";
   draft.set("sharding.offload", Value::of(offload));
   if (offload == "none") return;
+  if (stage == 3 && states == "nvme") read_swapping(reader, "offload_optimizer", {"buffer_count"}, draft);
+  if (weights == "nvme") read_swapping(reader, "offload_param", {"buffer_count", "buffer_size", "max_in_cpu"}, draft);
   const char* part = states != "none" ? "offload_optimizer" : "offload_param";
   draft.set("sharding.pin_memory", Value::of(reader.flag("zero_optimization." + std::string(part) + ".pin_memory")));
 }
