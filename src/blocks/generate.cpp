@@ -13,15 +13,21 @@ class CacheHooks : public ForwardHooks {
 
   // The next forward leaves `tokens` tokens of each row in the cache.
   void expect(Forward& f, const Size& tokens) {
+    inner_ = f.hooks;
     f.hooks = this;
     forward_ = &f;
     tokens_ = tokens;
     next_ = 0;
   }
 
-  void before_model() override {}
-  void before_layer(int, int) override {}
+  void before_model() override {
+    if (inner_ != nullptr) inner_->before_model();
+  }
+  void before_layer(int unit, int layer) override {
+    if (inner_ != nullptr) inner_->before_layer(unit, layer);
+  }
   void after_layer(int unit, int layer) override {
+    if (inner_ != nullptr) inner_->after_layer(unit, layer);
     if (next_ == entries_.size()) entries_.push_back({unit, {}, {}});
     Entry& entry = entries_[next_++];
     const Shapes shapes = shapes_of(unit_modules(unit), static_cast<std::size_t>(layer));
@@ -29,7 +35,9 @@ class CacheHooks : public ForwardHooks {
     entry.keys = r_.empty(shapes.keys, type, "keys of the cache", item_);
     entry.values = r_.empty(shapes.values, type, "values of the cache", item_);
   }
-  void after_model() override {}
+  void after_model() override {
+    if (inner_ != nullptr) inner_->after_model();
+  }
 
   void clear() {
     for (Entry& entry : entries_) {
@@ -70,6 +78,7 @@ class CacheHooks : public ForwardHooks {
   const ModelModules& modules_;
   ItemId item_;
   const Forward* forward_ = nullptr;
+  ForwardHooks* inner_ = nullptr;  // of the engine
   Size tokens_;
   std::size_t next_ = 0;
   std::vector<Entry> entries_;
@@ -93,14 +102,17 @@ class Generation {
     Dims dims = caller_.dims;
     dims.b = dims.samples = rows, dims.s = tokens, dims.N = rows * tokens;
     Forward f{r_, caller_.model, plan_, dims, caller_.items, caller_.stream};
+    f.hooks = caller_.hooks;
     cache_.expect(f, cached);
     const Tensor ids = r_.empty({dims.N, Size(1)}, DType::int64, "token ids");
     if (autocast_) r_.begin_autocast(*autocast_);
+    cache_.before_model();
     Tensor logits = [&] {
       const Tensor hidden = decoder_forward(f, architecture_, modules_, ids);
       r_.set_items(f.items.loss_logits);
       return architecture_.head(f, modules_.outer, r_.view(hidden, {rows, dims.h}));
     }();
+    cache_.after_model();
     if (autocast_) r_.end_autocast();
     sample(std::move(logits));
   }

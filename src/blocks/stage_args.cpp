@@ -75,6 +75,11 @@ std::optional<std::int64_t> stage_count(const TrainingPlan& plan, std::string_vi
   return text == nullptr ? std::nullopt : parsed<std::int64_t>(*text);
 }
 
+std::string stage_word(const TrainingPlan& plan, std::string_view key) {
+  const std::string* text = find_text(plan, key);
+  return text == nullptr ? std::string() : *text;
+}
+
 bool stage_flag(const TrainingPlan& plan, std::string_view key) {
   const std::string* text = find_text(plan, key);
   return text != nullptr && *text == "true";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "membill/problem.h"
@@ -13,6 +14,7 @@ namespace membill {
 // Empty when the plan does not give it, or gives something that is none.
 [[nodiscard]] std::optional<double> stage_number(const TrainingPlan& plan, std::string_view key);
 [[nodiscard]] std::optional<std::int64_t> stage_count(const TrainingPlan& plan, std::string_view key);
+[[nodiscard]] std::string stage_word(const TrainingPlan& plan, std::string_view key);
 // False unless the plan says true.
 [[nodiscard]] bool stage_flag(const TrainingPlan& plan, std::string_view key);
 

@@ -1,5 +1,7 @@
 #include "blocks/trl_classic.h"
 
+#include "blocks/layers.h"
+
 namespace membill {
 namespace {
 
@@ -46,8 +48,28 @@ void classic_entropies(Forward& f, const Tensor& logits) {
   r.set_grad_enabled(grad);
 }
 
+Tensor label_smoothed_loss(Forward& f, const Tensor& logits) {
+  Recorder& r = f.r;
+  const Shape shape{logits.rows() - f.dims.b, f.dims.V}, scalar{Size(1), Size(1)};
+  const Tensor shifted = part_of(f, logits, shape, "gradient of the logits, zero-filled");
+  const Tensor copy = r.contiguous_copy(shifted, shape, "shifted logits");
+  const Tensor labels = r.empty({shape.rows, Size(1)}, DType::int64, "shifted labels");
+  const Tensor losses = r.neg(r.log_softmax(copy));
+  const Tensor label_losses = r.gather(losses, labels);
+  const Tensor smoothed = r.sum_of_rows(losses);
+  Tensor loss = r.empty(scalar, DType::fp32, "loss");
+  if (!r.needs_node({&losses})) return loss;
+  r.record({&loss}, {r.edge(label_losses), r.edge(smoothed)},
+           [column = label_losses.shape(), type = losses.dtype()](Recorder& rec, Gradients&) {
+             return Gradients{rec.empty(column, type, "gradient of the labels' losses"),
+                              rec.empty(column, DType::fp32, "gradient of the smoothed losses")};
+           });
+  return loss;
+}
+
 void classic_supervised_metrics(Forward& f, const Tensor& logits) {
   classic_entropies(f, logits);
+  if (f.one_row()) return;  // the shifted part of one row lies as it is
   const Tensor shifted = f.r.empty({f.dims.N - f.dims.b, f.dims.V}, logits.dtype(), "shifted logits for the accuracy");
 }
 

@@ -12,7 +12,10 @@ namespace membill {
 // entropy_from_logits without gradients, in chunks of 128 positions.
 void classic_entropies(Forward& f, const Tensor& logits);
 
-// The metrics of an SFT step, without gradients: entropies, and a shifted copy for the accuracy.
+// transformers' LabelSmoother (trainer_pt_utils.py) over the logits of all positions but each row's last.
+[[nodiscard]] Tensor label_smoothed_loss(Forward& f, const Tensor& logits);
+
+// The metrics of an SFT step, without gradients: entropies, and of several rows a shifted copy for the accuracy.
 void classic_supervised_metrics(Forward& f, const Tensor& logits);
 
 }  // namespace membill

@@ -14,6 +14,7 @@ FusedHeadResult TrlForward::fused(Forward& f, ModelModules& modules, const Fused
   Tensor hidden = decoder(f, modules);
   FusedHeadResult result =
       fused_log_probabilities(f, architecture_.head_matrix(modules.outer), std::move(hidden), counted_, outputs);
+  if (f.hooks != nullptr) result.log_probabilities = f.hooks->after_head(std::move(result.log_probabilities));
   if (f.hooks != nullptr) f.hooks->after_model();
   return result;
 }
@@ -24,7 +25,8 @@ Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor last, Ten
   if (f.hooks != nullptr) f.hooks->after_model();
   f.hidden_states = nullptr;
   r_.set_items(f.items.loss_upcast);
-  if (!r_.autocast()) return logits;
+  if (!r_.autocast() || f_.plan.engine == Engine::fsdp2)
+    return logits;     // accelerate _prepare_fsdp2 converts no outputs
   r_.forget_copies();  // Accelerate's autocast is around the model's forward
   Tensor wide = r_.cast(logits, DType::fp32);
   if (states != nullptr) states->convert(r_, last);
@@ -49,15 +51,19 @@ Tensor TrlForward::last_logits(Forward& f, ModelModules& modules, const Size& ke
   return logits_of(f, modules, std::move(hidden), std::move(part), states);
 }
 
-void TrlForward::without_gradients(bool adapters, const std::function<void(Forward& f)>& run) const {
+void TrlForward::without_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const {
   TrainingPlan plan = f_.plan;
   plan.checkpointing.mode = Checkpointing::none;
   Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
-  f.adapters = adapters;
+  f.adapters = model.adapters;
+  f.hooks = model.own ? model.hooks : f_.hooks;
   f.quiet = true;
   const bool grad = r_.grad_enabled();
+  ParameterUse* const use = r_.parameter_use();
   r_.set_grad_enabled(false);
+  if (model.own) r_.set_parameter_use(model.parameter_use);
   run(f);
+  r_.set_parameter_use(use);
   r_.set_grad_enabled(grad);
 }
 

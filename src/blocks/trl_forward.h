@@ -13,6 +13,9 @@ namespace membill {
 struct ReferenceModel {
   ModelModules* modules = nullptr;
   bool adapters = true;
+  bool own = false;  // a second model: its engine, not the policy's, works around its forward
+  ForwardHooks* hooks = nullptr;
+  ParameterUse* parameter_use = nullptr;
 };
 
 class TrlForward {
@@ -31,8 +34,8 @@ class TrlForward {
   // The same of the last `kept` positions of all rows (logits_to_keep).
   [[nodiscard]] Tensor last_logits(Forward& f, ModelModules& modules, const Size& kept,
                                    HiddenStates* states = nullptr) const;
-  // Calls `run` without gradients and checkpoints: `modules` beside whatever graph waits.
-  void without_gradients(bool adapters, const std::function<void(Forward& f)>& run) const;
+  // Calls `run` without gradients and checkpoints: `model` beside whatever graph waits.
+  void without_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const;
   // A sum of x: a scalar whose gradient is an expanded view.
   [[nodiscard]] Tensor total(const Tensor& x) const;
   [[nodiscard]] Tensor column(const Size& rows, DType type, const char* label) const {

@@ -12,8 +12,7 @@ class GrpoRun : public TrlForward {
   using TrlForward::TrlForward;
 
   void score(const ReferenceModel& scored) {
-    without_gradients(scored.adapters,
-                      [&](Forward& f) { const Tensor result = log_probabilities(f, *scored.modules); });
+    without_gradients(scored, [&](Forward& f) { const Tensor result = log_probabilities(f, *scored.modules); });
   }
 
   Tensor loss(ModelModules& policy) {

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "blocks/generations.h"
+#include "blocks/parameter_reader.h"
+#include "blocks/stage_args.h"
+
 namespace membill {
 namespace {
 
@@ -17,15 +21,18 @@ class Tiles {
     return r_.empty({largest_rows(), Size(kTileWords)}, compute_, "tile of the logits");
   }
 
-  // `products` matrix products a tile, over 16-bit copies where the operands are wider.
-  void multiply(int products) const {
+  // `products` matrix products a tile, over 16-bit copies where the operands are wider. A copy that is a variable of the loop lives
+  // until the next has been made: of the rows, and in backward of the head.
+  void multiply(int products, bool names_head) const {
     const std::int64_t tokens = r_.symbols().evaluate(counted_), words = r_.symbols().evaluate(head_.rows);
+    Tensor input, named;
     for (std::int64_t first = 0; first < tokens; first += kTileTokens) {
       const Size rows = tokens - first >= kTileTokens ? largest_rows() : rest(tokens - first);
-      const Tensor input = copy({rows, head_.width}, input_, "16-bit rows of a tile");
+      input = copy({rows, head_.width}, input_, "16-bit rows of a tile");
       for (std::int64_t word = 0; word < words; word += kTileWords) {
         const Tensor weight =
             copy({Size(std::min(kTileWords, words - word)), head_.width}, weight_, "16-bit head of a tile");
+        if (names_head) named = weight;
         for (int i = 0; i < products; ++i) r_.use_matmul_workspace();
       }
     }
@@ -99,13 +106,14 @@ class FusedHead {
     const Shape weight = head_.weight.value.shape();
     const Tiles tiles(r_, counted_, weight, rows.dtype(), head_.weight.value.dtype(), compute);
     Tensor log_z, log_probs;
+    const Tensor whole = read_parameter(f_, head_.weight);
     {
       const Tensor highest = vector("running maximum"), sum = vector("running sum"), weighted = vector("running sum");
       const Tensor squares = vector("running sum"), logits = vector("running sum"), before = vector("running maximum");
       const Tensor target = vector("logit of the label");
       {
         const Tensor tile = tiles.buffer();
-        tiles.multiply(1);
+        tiles.multiply(1, false);
         log_z = vector("log of the normaliser");
         log_probs = vector("log-probabilities");
         extras(outputs, result);
@@ -115,7 +123,7 @@ class FusedHead {
     const Tensor kept_rows = r_.saved(rows), kept_targets = r_.saved(targets), kept_log_z = r_.saved(log_z),
                  kept_entropy = result.entropy.defined() ? r_.saved(result.entropy) : kept_log_z;
     r_.record({&log_probs}, {r_.edge(rows), r_.edge(head_.weight.value)},
-              [kept_rows, kept_targets, kept_log_z, kept_entropy, tiles, weight, to_rows = rows.requires_grad(),
+              [kept_rows, whole, kept_targets, kept_log_z, kept_entropy, tiles, weight, to_rows = rows.requires_grad(),
                to_head = head_.weight.value.requires_grad(), type = head_.weight.value.dtype(),
                gradients = f_.items.gradients](Recorder& r, Gradients&) {
                 Gradients sums(2), gradient(2);
@@ -123,7 +131,7 @@ class FusedHead {
                 if (to_rows) sums[0] = r.empty(kept_rows.shape(), fp32, "gradient of the counted states, fp32");
                 if (to_head) sums[1] = r.empty(weight, fp32, "gradient of the head, fp32");
                 const Tensor tile = tiles.buffer();
-                tiles.multiply(1 + (to_rows ? 1 : 0) + (to_head ? 1 : 0));
+                tiles.multiply(1 + (to_rows ? 1 : 0) + (to_head ? 1 : 0), true);
                 gradient[0] = to_rows && kept_rows.dtype() != fp32
                                   ? r.empty(kept_rows.shape(), kept_rows.dtype(), "gradient of the counted states")
                                   : std::move(sums[0]);
@@ -166,6 +174,14 @@ class FusedHead {
 };
 
 }  // namespace
+
+bool reads_head(const TrainingPlan& plan) {
+  const Stage stage = plan.stage;
+  const bool smoothed = stage == Stage::sft && stage_number(plan, "label_smoothing").value_or(0) > 0;
+  const bool fused = stage == Stage::sft || stage == Stage::pretrain || stage == Stage::dpo || stage == Stage::kto ||
+                     stage == Stage::grpo;
+  return fused && !smoothed && generations(plan).trl == Generations::Trl::fused;
+}
 
 FusedHeadResult fused_log_probabilities(Forward& f, Module& head, Tensor hidden, const Size& counted,
                                         const FusedHeadOutputs& outputs) {

@@ -15,6 +15,9 @@ struct FusedHeadResult {
   Tensor log_probabilities, entropy, log_sum_of_squares, mean_logits, top1, counts;
 };
 
+// Whether the stage's trainer reads the head's matrix by the fused head, so that the head's own forward never runs.
+[[nodiscard]] bool reads_head(const TrainingPlan& plan);
+
 // model(..., labels=labels, fused_lm_head=True) after the decoder: the `counted` positions whose label is not -100 are copied and
 // multiplied with tiles of the head, 4096 tokens by 32768 words at a time; backward makes the tiles again and sums the gradients of
 // the copied rows and of the head in fp32. `hidden` is given up when the forward returns.

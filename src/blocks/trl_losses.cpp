@@ -35,8 +35,33 @@ class TrlRun : public TrlForward {
     Tensor loss = causal_lm_loss(f_, logits, ids_);
     if (f_.hooks != nullptr) f_.hooks->after_model();
     r_.set_items(f_.items.loss_upcast);
-    if (r_.autocast()) logits = r_.cast(std::move(logits), DType::fp32);
+    if (r_.autocast()) {
+      r_.forget_copies();
+      logits = r_.cast(std::move(logits), DType::fp32);
+    }
     classic_supervised_metrics(f_, logits);
+    return loss;
+  }
+
+  // dft_loss, which the trainer gives whole logits.
+  Tensor supervised_dft_classic(ModelModules& policy) {
+    const Tensor logits = whole_logits(f_, policy);
+    r_.set_items(f_.items.loss_probabilities);
+    const Tensor log_probs = classic_log_probabilities(f_, logits);
+    classic_supervised_metrics(f_, logits);
+    return total(log_probs);
+  }
+
+  // transformers' LabelSmoother over whole logits. TRL's metrics come after it: of the same logits, or of a second forward.
+  Tensor supervised_smoothed(ModelModules& policy, Generations::Trl trl) {
+    Tensor logits = whole_logits(f_, policy);
+    r_.set_items(f_.items.loss_probabilities);
+    Tensor loss = label_smoothed_loss(f_, logits);
+    if (trl == Generations::Trl::classic) classic_supervised_metrics(f_, logits);
+    logits.drop();
+    if (trl != Generations::Trl::fused) return loss;
+    without_gradients({&policy},
+                      [&](Forward& f) { const FusedHeadResult outputs = fused(f, policy, outputs_of(Stage::sft)); });
     return loss;
   }
 
@@ -61,6 +86,7 @@ class TrlRun : public TrlForward {
   }
 
   Tensor preference(ModelModules& policy, const ReferenceModel* reference) {
+    if (estimates_divergence()) kl_estimate({&policy, true, false});
     const Tensor labels = r_.empty({f_.dims.N, Size(1)}, DType::int64, "labels of the completions");
     const FusedHeadResult outputs = fused(f_, policy, outputs_of(f_.plan.stage));
     Tensor reference_result;
@@ -99,6 +125,16 @@ class TrlRun : public TrlForward {
       Tensor copy = r_.empty({half, f_.dims.V}, logits.dtype(), "logits of half of the rows");
       if (f_.plan.stage == Stage::kto) copies.push_back(std::move(copy));
     }
+  }
+
+  [[nodiscard]] bool estimates_divergence() const {
+    return f_.plan.stage == Stage::kto && stage_word(f_.plan, "loss_type") != "apo_zero_unpaired";
+  }
+
+  // The same by the fused head.
+  void kl_estimate(const ReferenceModel& model) const {
+    without_gradients(model,
+                      [&](Forward& f) { const Tensor estimate = fused(f, *model.modules, {}).log_probabilities; });
   }
 
   // KTO's estimate of the divergence: completions of other prompts, without gradients.
@@ -185,7 +221,7 @@ class TrlRun : public TrlForward {
   // Calls `run` with the reference, while the policy's graph waits.
   void beside_policy(const ReferenceModel& reference, const std::function<void(Forward& f)>& run) const {
     f_.moment("reference");
-    without_gradients(reference.adapters, run);
+    without_gradients(reference, run);
   }
 
   bool classic_ = generations(f_.plan).trl == Generations::Trl::classic;
@@ -193,12 +229,21 @@ class TrlRun : public TrlForward {
 
 }  // namespace
 
+bool smooths_labels(const TrainingPlan& plan) {
+  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
+  return supervised && stage_number(plan, "label_smoothing").value_or(0) > 0;
+}
+
 Tensor trl_forward(Forward& f, const Architecture& architecture, ModelModules& policy, const ReferenceModel* reference,
                    const Tensor& ids, const Size& counted) {
   TrlRun run(f, architecture, ids, counted);
   const bool classic = generations(f.plan).trl == Generations::Trl::classic;
-  if (f.plan.stage == Stage::sft || f.plan.stage == Stage::pretrain)
-    return classic ? run.supervised_classic(policy) : run.supervised(policy);
+  if (f.plan.stage == Stage::sft || f.plan.stage == Stage::pretrain) {
+    if (smooths_labels(f.plan)) return run.supervised_smoothed(policy, generations(f.plan).trl);
+    if (!classic) return run.supervised(policy);
+    return stage_word(f.plan, "loss_type") == "dft" ? run.supervised_dft_classic(policy)
+                                                    : run.supervised_classic(policy);
+  }
   if (f.plan.stage == Stage::reward) return run.reward(policy);
   if (f.plan.stage == Stage::orpo || f.plan.stage == Stage::simpo) return run.odds(policy);
   if (classic) return run.preference_classic(policy, reference);

@@ -7,6 +7,7 @@
 #include "estimate/bill.h"
 #include "estimate/code_range.h"
 #include "estimate/distinct_ranks.h"
+#include "estimate/generation_range.h"
 #include "estimate/inference.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/simulation.h"
@@ -80,6 +81,7 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
   add_code_range(report, model, plan, hardware);
+  mark_generation(report, model, plan);
   if (plan.stage == Stage::inference)
     for (std::string& note : inference_notes(report, plan, hardware)) report.assumptions.push_back(std::move(note));
   return report;

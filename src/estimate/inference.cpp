@@ -23,16 +23,38 @@ struct EngineRow {
   std::string_view note;
 };
 
-// vllm 0.29 config/cache.py gpu_memory_utilization; sglang 0.5 server_args.py mem_fraction_static (computed from the card and the
-// chunk, 0.83 to 0.88 on cards of 24 to 80 GB); lmdeploy 0.10 messages.py cache_max_entry_count.
+constexpr std::int64_t kComputed = 0;
+
+// vllm 0.29 config/cache.py gpu_memory_utilization (0.9 until 0.11); sglang 0.5 server_args.py mem_fraction_static; lmdeploy 0.10
+// messages.py cache_max_entry_count.
 constexpr std::array kEngines{
     EngineRow{"transformers", Share::all, 1000, ""},
     EngineRow{"vllm", Share::card, 920, "gpu_memory_utilization"},
-    EngineRow{"sglang", Share::card_without_activations, 850, "mem_fraction_static, by default 0.83 to 0.88 by card"},
+    EngineRow{"sglang", Share::card_without_activations, kComputed, "mem_fraction_static"},
     EngineRow{"lmdeploy", Share::left_beside_weights, 800, "cache_max_entry_count, of what the weights leave"},
 };
 
 constexpr std::int64_t kThousand = 1000;
+
+// sglang 0.5 server_args.py _handle_gpu_memory_settings: what cards below a size take at once, and how many sequences a CUDA graph
+// holds at most; one card a model.
+struct SglangCard {
+  std::int64_t below_gib, chunk, graph;
+};
+constexpr std::array kSglangCards{SglangCard{20, 2048, 8}, SglangCard{35, 2048, 24}, SglangCard{60, 4096, 32},
+                                  SglangCard{160, 8192, 256}, SglangCard{1 << 20, 16384, 512}};
+
+// The card less 512 MiB, 1.5 MiB a token of a chunk, 2 MiB a sequence of a graph and 128 MiB, of large cards 10 GiB at least.
+std::int64_t sglang_thousandths(std::int64_t card) {
+  constexpr std::int64_t kMib = 1 << 20, kFixed = 512 + 128, kLarge = 60 << 10, kLeastOfLarge = 10 << 10;
+  const std::int64_t mib = std::max<std::int64_t>(card / kMib, 1);
+  const auto* row = std::find_if(kSglangCards.begin(), kSglangCards.end(),
+                                 [&](const SglangCard& entry) { return mib < entry.below_gib << 10; });
+  const SglangCard& of_card = row == kSglangCards.end() ? kSglangCards.back() : *row;
+  std::int64_t kept = kFixed + of_card.chunk * 3 / 2 + 2 * of_card.graph;
+  if (mib > kLarge) kept = std::max(kept, kLeastOfLarge);
+  return std::max<std::int64_t>(0, ((mib - kept) * kThousand + mib / 2) / mib);
+}
 
 const EngineRow& engine_row(const TrainingPlan& plan) {
   const auto* found = std::find_if(kEngines.begin(), kEngines.end(),
@@ -40,9 +62,10 @@ const EngineRow& engine_row(const TrainingPlan& plan) {
   return found == kEngines.end() ? kEngines.front() : *found;
 }
 
-std::int64_t thousandths(const TrainingPlan& plan) {
-  if (!plan.inference.memory_fraction) return engine_row(plan).thousandths;
-  return std::llround(*plan.inference.memory_fraction * kThousand);
+std::int64_t thousandths(const TrainingPlan& plan, std::int64_t card) {
+  if (plan.inference.memory_fraction) return std::llround(*plan.inference.memory_fraction * kThousand);
+  const std::int64_t usual = engine_row(plan).thousandths;
+  return usual == kComputed ? sglang_thousandths(card) : usual;
 }
 
 std::int64_t share_of(std::int64_t bytes, std::int64_t thousandths) {
@@ -86,7 +109,7 @@ std::int64_t item_bytes(const Report& report, std::string_view prefix) {
 // Bytes that the engine gives to its cache on a card of `usable`; `context` lies beside the allocator.
 std::int64_t cache_budget(const Report& report, const TrainingPlan& plan, std::int64_t usable, std::int64_t context) {
   const std::int64_t weights = item_bytes(report, "weights."), cache = item_bytes(report, "kv_cache"),
-                     rest = *report.totals.requested.likely - cache, share = thousandths(plan);
+                     rest = *report.totals.requested.likely - cache, share = thousandths(plan, usable);
   switch (engine_row(plan).share) {
     case Share::card: return share_of(usable, share) - context - rest;
     case Share::card_without_activations: return share_of(usable - context, share) - weights;
@@ -117,7 +140,7 @@ Hardware shared_hardware(const TrainingPlan& plan, const Hardware& hardware) {
   const bool serves =
       plan.stage == Stage::inference && (share == Share::card || share == Share::card_without_activations);
   std::int64_t left = kThousand;
-  if (serves) left = thousandths(plan);
+  if (serves) left = thousandths(plan, usable->count());
   if (shares_with_vllm(plan)) left = kThousand - std::llround(vllm_share(plan) * kThousand);
   Hardware shared = hardware;
   const std::int64_t others = checked_sub(usable->count(), share_of(usable->count(), left));
@@ -143,8 +166,8 @@ std::vector<std::string> inference_notes(const Report& report, const TrainingPla
   std::vector<std::string> notes;
   const EngineRow& row = engine_row(plan);
   if (row.share != Share::all) {
-    notes.push_back("inference: " + std::string(row.name) + " takes " + decimal(thousandths(plan)) + " (" +
-                    std::string(row.note) + ")");
+    notes.push_back("inference: " + std::string(row.name) + " takes " + decimal(thousandths(plan, usable->count())) +
+                    " (" + std::string(row.note) + ")");
   }
   notes.push_back("inference: " + in_gib(budget) +
                   " are left for keys and values: " + std::to_string(budget / sequence) + " sequences of " +

@@ -1,6 +1,7 @@
 #include "estimate/rollout.h"
 
 #include "blocks/generate.h"
+#include "blocks/parameter_reader.h"
 #include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
 
@@ -33,8 +34,7 @@ void Rollout::run(Forward& f, const Architecture& architecture, JobModules& job,
   const Size rows = dims_.b * Size(sizes_.batches);
   // PEFT's generate() calls the base model's forward, which is not the one that Accelerate put autocast around.
   const std::optional<DType> generating = has_adapters(plan_) ? std::nullopt : autocast;
-  if (!stage_flag(plan_, "use_vllm"))
-    generate_completions(f, architecture, job.model, {rows, sizes_.prompt, sizes_.completion}, generating);
+  if (!stage_flag(plan_, "use_vllm")) generate(f, architecture, job, rows, generating);
   r_.writer().moment("score");
   const ItemId item = r_.writer().item("activations.inputs");
   const auto column = [&](const Size& elements, DType type, const char* label) {
@@ -61,6 +61,22 @@ void Rollout::run(Forward& f, const Architecture& architecture, JobModules& job,
   for (const Tensor& tensor : fresh) shuffled.push_back(r_.empty(tensor.shape(), tensor.dtype(), "shuffled", item));
   fresh.clear();
   buffered_ = std::move(shuffled);
+}
+
+// Where the engine gathers the whole model for it, nothing of the engine acts until it is over.
+void Rollout::generate(Forward& f, const Architecture& architecture, JobModules& job, const Size& rows,
+                       std::optional<DType> autocast) {
+  auto* reader = dynamic_cast<ParameterReader*>(f.hooks);
+  const std::vector<Tensor> whole = reader == nullptr ? std::vector<Tensor>() : reader->gather_all();
+  ForwardHooks* const hooks = f.hooks;
+  ParameterUse* const use = r_.parameter_use();
+  if (!whole.empty()) {
+    f.hooks = nullptr;
+    r_.set_parameter_use(nullptr);
+  }
+  generate_completions(f, architecture, job.model, {rows, sizes_.prompt, sizes_.completion}, autocast);
+  f.hooks = hooks;
+  r_.set_parameter_use(use);
 }
 
 // Micro-batch after micro-batch: the policy where its log-probabilities of now will be old by then, the reference where there is one.

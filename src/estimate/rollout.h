@@ -33,6 +33,8 @@ class Rollout {
            std::optional<DType> autocast);
 
  private:
+  void generate(Forward& f, const Architecture& architecture, JobModules& job, const Size& rows,
+                std::optional<DType> autocast);
   void score(Forward& f, const Architecture& architecture, JobModules& job, const ReferenceModel* reference);
 
   Recorder& r_;

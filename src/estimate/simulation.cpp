@@ -63,7 +63,7 @@ class JobRun {
     Simulation result;
     writer_.moment("build");
     JobModules job = build_modules(r_, model_, plan_, dims_, expand_);
-    stage_.emplace(r_, model_, plan_, dims_, expand_, job);
+    stage_.emplace(r_, model_, plan_, hardware_, dims_, expand_, job);
     if (plan_.loop == Loop::plain) writer_.empty_cache();
     if (plan_.stage == Stage::inference)
       serve(job, result);
@@ -245,6 +245,7 @@ class JobRun {
     r_.backward(loss);
     plan_.keep_outputs ? r_.leave_graph() : r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
+    if (plan_.loop == Loop::trainer) writer_.moment("clip");  // its loss still holds what nodes hold
     if (plan_.accumulate > 1) stage_->release_outputs();
   }
 
@@ -326,7 +327,8 @@ Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given
   const ModelSpec model = plan.engine == Engine::megatron
                               ? rank_model(given_model, plan, pipeline_stage(plan, hardware))
                               : staged_model(given_model, given_plan);
-  if (!kind.expand && !needs_every_layer(plan)) {
+  const bool one_unit = plan.engine == Engine::fsdp2 && has_reference(plan) && !has_adapters(plan);  // of the reference
+  if (!kind.expand && !one_unit && !needs_every_layer(plan)) {
     try {
       return JobRun(model, plan, hardware, kind).run();
     } catch (const NotPeriodic&) {

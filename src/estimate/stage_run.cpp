@@ -1,6 +1,7 @@
 #include "estimate/stage_run.h"
 
 #include "blocks/generations.h"
+#include "blocks/llamafactory.h"
 #include "blocks/trl_grpo.h"
 #include "estimate/code_range.h"
 #include "estimate/inference.h"
@@ -10,14 +11,6 @@ namespace membill {
 namespace {
 
 bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
-
-// DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
-bool has_reference(const TrainingPlan& plan) {
-  if (plan.stage == Stage::ppo) return true;
-  if (plan.stage == Stage::grpo) return plan.beta.value_or(0) != 0;
-  if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
-  return plan.reference.value_or("model") != "precompute";
-}
 
 bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head; }
 
@@ -44,8 +37,15 @@ ModelSpec untied_model(const ModelSpec& model) {
 
 }  // namespace
 
+bool has_reference(const TrainingPlan& plan) {
+  if (plan.stage == Stage::ppo) return true;
+  if (plan.stage == Stage::grpo) return plan.beta.value_or(0) != 0;
+  if (plan.stage != Stage::dpo && plan.stage != Stage::kto) return false;
+  return plan.reference.value_or("model") != "precompute";
+}
+
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
-  if (plan.stage == Stage::reward && model.dimensions_known) return scored_model(model);
+  if (plan.stage == Stage::reward && model.dimensions_known && !runs_llamafactory(plan)) return scored_model(model);
   return plan.implementation == Implementation::litgpt && model.tied_embeddings ? untied_model(model) : model;
 }
 
@@ -84,6 +84,13 @@ CheckpointPlan as_megatron_recomputes(CheckpointPlan plan) {
   return plan;
 }
 
+// trl 1.16 trainer/sft_trainer.py, dpo_trainer.py: PEFT under ZeRO-3 is checkpointed reentrantly, whatever is asked.
+bool forces_reentrant(const TrainingPlan& plan) {
+  const bool zero3 = plan.engine == Engine::deepspeed && plan.sharding.zero == 3;
+  return zero3 && has_adapters(plan) && plan.checkpointing.mode == Checkpointing::full &&
+         generations(plan).trl == Generations::Trl::fused;
+}
+
 }  // namespace
 
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
@@ -91,8 +98,10 @@ TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   TrainingPlan staged = plan.stage == Stage::inference ? served_plan(programmed) : as_engine_runs(programmed);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.engine == Engine::megatron) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
+  if (forces_reentrant(plan)) staged.checkpointing.reentrant = true;
   if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
-  if (plan.stage == Stage::reward && has_adapters(plan)) staged.adapter.modules_to_save.emplace_back(kScoreHead);
+  if (plan.stage == Stage::reward && has_adapters(plan) && !runs_llamafactory(plan))
+    staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }
 
@@ -101,18 +110,21 @@ bool runs_preference_stage(const TrainingPlan& plan) {
          plan.stage == Stage::simpo;
 }
 
-StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
-                   JobModules& job)
+StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                   const Dims& dims, bool expand, JobModules& job)
     : plan_(plan), reference_(has_reference(plan)) {
   if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims);
   if (plan.stage == Stage::ppo) ppo_ = std::make_unique<PpoRun>(recorder, model, plan, dims, expand, job);
+  // LLaMA-Factory's reward model keeps the head of its language model, which gets no gradient and so no states.
+  if (plan.stage == Stage::reward && runs_llamafactory(plan))
+    std::erase_if(job.trained, [](const TrainedParameter& trained) { return trained.role == TensorRole::head; });
   if (!reference_ || has_adapters(plan)) return;  // with adapters, the base model is the reference
-  // TRL does not freeze it, so autocast caches 16-bit copies of its weights like the policy's.
-  reference_model_ = build_modules(recorder, model, plan, dims, expand, "weights.reference");
+  reference_model_ = std::make_unique<ReferenceRun>(recorder, model, plan, hardware, dims, expand);
 }
 
 ReferenceModel StageRun::reference(JobModules& job) {
-  return {reference_model_ ? &reference_model_->model : &job.model, !has_adapters(plan_)};
+  if (reference_model_) return reference_model_->model();
+  return {&job.model, !has_adapters(plan_)};
 }
 
 void StageRun::prepare(Forward& f, const Architecture& architecture, JobModules& job, std::optional<DType> autocast) {
@@ -137,10 +149,12 @@ Size StageRun::counted(const Dims& dims) const {
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
-  if (!runs_trl(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
+  if (!runs_trl(plan_) && !smooths_labels(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
   const ReferenceModel compared = reference(job);
+  if (runs_llamafactory(plan_))
+    return llamafactory_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));
   return trl_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));
 }
 

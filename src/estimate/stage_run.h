@@ -7,6 +7,7 @@
 #include "blocks/trl_losses.h"
 #include "estimate/parameters.h"
 #include "estimate/ppo_run.h"
+#include "estimate/reference_run.h"
 #include "estimate/rollout.h"
 
 namespace membill {
@@ -23,14 +24,17 @@ namespace membill {
 // checkpoints are reentrant.
 [[nodiscard]] TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan);
 
+// DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
+[[nodiscard]] bool has_reference(const TrainingPlan& plan);
+
 // True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.
 [[nodiscard]] bool runs_preference_stage(const TrainingPlan& plan);
 
 class StageRun {
  public:
   // Allocates the models that the stage has beside the policy; those that train join `job`.
-  StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
-           JobModules& job);
+  StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+           const Dims& dims, bool expand, JobModules& job);
 
   // False for stages that make their batches on the card; the Trainer then has none to fetch.
   [[nodiscard]] bool fetches_batches() const { return !rollout_ && !ppo_; }
@@ -55,7 +59,7 @@ class StageRun {
   [[nodiscard]] ReferenceModel reference(JobModules& job);
 
   const TrainingPlan& plan_;
-  std::optional<JobModules> reference_model_;
+  std::unique_ptr<ReferenceRun> reference_model_;
   std::optional<Rollout> rollout_;
   std::unique_ptr<PpoRun> ppo_;
   bool reference_ = false;

@@ -40,13 +40,13 @@ std::string unbilled_optimizer(const Plan& plan) {
   return unless(!one_block && shapes, row->name);
 }
 
-// A reference model or a score under an engine that shards has not been measured.
 std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
   if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
-  if (is_one_of(plan.engine, {Engine::torch, Engine::ddp})) return {};
+  const bool whole = is_one_of(plan.stage, {Stage::ppo, Stage::inference});
+  if (is_one_of(plan.engine, {Engine::torch, Engine::ddp}) || (!whole && plan.engine != Engine::megatron)) return {};
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
 }
 

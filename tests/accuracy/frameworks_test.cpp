@@ -54,6 +54,10 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
 
 TEST_CASE("TRL's trainers") { compare("TRL's trainers", "trl", 3); }
 
+TEST_CASE("stages on many cards, LLaMA-Factory's trainers, further jobs of TRL") {
+  compare("stages on many cards, LLaMA-Factory's", "stages", 2, 100);
+}
+
 TEST_CASE("the evaluation of Hugging Face's Trainer") { compare("the Trainer's evaluation", "evaluation", 2, 9); }
 
 TEST_CASE("an earlier Transformers") { compare("transformers 4.45", "earlier", 2, 3); }

@@ -24,8 +24,9 @@ class EngineRun {
   [[nodiscard]] virtual bool carries_over() const { return false; }
   // The gradient of `parameter` of this micro-batch has been accumulated.
   virtual void gradient_ready(Parameter& parameter) = 0;
-  // What it does around the layers' forward; nullptr: nothing.
+  // What it does around the layers' forward, and around each use of a parameter; nullptr: nothing.
   virtual ForwardHooks* forward_hooks() { return nullptr; }
+  virtual ParameterUse* parameter_use() { return nullptr; }
   // Around the backward of a micro-batch.
   virtual void before_backward() {}
   virtual void after_backward() {}

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "blocks/parameter_reader.h"
+#include "blocks/trl_head.h"
 #include "estimate/engines/fsdp2_unit.h"
 
 namespace membill {
@@ -14,7 +16,7 @@ ShardPlan shard_plan(const TrainingPlan& plan, const Hardware& hardware) {
   return {ranks, hardware.rank.value_or(0) % ranks, plan.sharding.offload != "none"};
 }
 
-class Fsdp2 : public EngineRun, public ForwardHooks {
+class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
  public:
   Fsdp2(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, bool tied)
       : r_(recorder),
@@ -31,6 +33,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   }
 
   void wrap(JobModules& job) override {
+    trains_ = !job.trained.empty();
     add_outer(job.model.outer);
     const bool by_layer = engine_word(plan_, "wrap", "block") != "none";
     Fsdp2Builder builder(r_, plan_, shards_);
@@ -73,14 +76,24 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   void after_layer(int unit, int layer) override {
     if (Fsdp2Unit* now = find(unit, layer)) leave(*now);
   }
+  // Under PEFT accelerate finds no final norm (fsdp_utils.py _find_final_norm): a head that is only read stays sharded, and DTensor's
+  // full_tensor() gathers it for its reader.
+  [[nodiscard]] bool leaves_head() const { return has_adapters(plan_) && reads_head(plan_) && !tied_; }
+  Tensor read(Parameter& weight) override {
+    if (!leaves_head() || tail_.tensors.empty()) return {};
+    for (const ShardedTensor& tensor : tail_.tensors)
+      if (tensor.whole == &weight)
+        return r_.empty(weight.value.shape(), tensor.shard->value.dtype(), "head gathered to be read", gathered_item_);
+    return {};
+  }
   Tensor before_head(Tensor hidden) override {
-    if (tail_.tensors.empty() || by_chunk_) return hidden;
+    if (tail_.tensors.empty() || by_chunk_ || leaves_head()) return hidden;
     enter(tail_);
     if (tied_) return hidden;  // entered with token ids, which need no gradient: reduced when the backward is over
     return r_.with_backward_hook(hidden, [this] { after_unit_backward(tail_); });
   }
   Tensor after_head(Tensor logits) override {
-    if (tail_.tensors.empty()) return logits;
+    if (tail_.tensors.empty() || leaves_head()) return logits;
     return r_.with_backward_hook(logits, [this] { before_unit_backward(tail_); });
   }
   Tensor before_output(Tensor chunk) override {
@@ -100,11 +113,16 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     leave(root_);
     kept_flat_.drop();
   }
-  void after_model() override { kept_flat_.drop(); }
+  void after_model() override {
+    kept_flat_.drop();
+    if (!trains_ && plan_.sharding.fsdp != "shard_grad_op") root_.gathered.clear();  // trl models/utils.py prepare_fsdp
+  }
 
   // The root's pre-backward prefetches the unit before it; where the root was resharded, this waits for the logits' gradients.
   void before_backward() override {
-    if (!root_.tensors.empty() && !root_.reshards) prefetch(root_.position);
+    const std::size_t unused =
+        leaves_head() && !tail_.tensors.empty() ? 1 : 0;  // the last unit, whose forward did not run
+    if (!root_.tensors.empty() && !root_.reshards) prefetch(root_.position - unused);
   }
 
   void after_backward() override {
@@ -133,7 +151,8 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
     const bool apart = wrap == "block+embedding" || (plan_.loop == Loop::trainer && wrap != "none");
     tied_ = tied_ && apart;
     for (const auto& module : outer.all()) {
-      const bool of_tail = module->role == TensorRole::head || (module->role == TensorRole::norm && !by_chunk_) ||
+      const bool of_tail = module->role == TensorRole::head ||
+                           (module->role == TensorRole::norm && !by_chunk_ && !leaves_head()) ||
                            (tied_ && module->role == TensorRole::embedding);
       const bool of_embedding = module->role == TensorRole::embedding;
       builder.add(apart && of_tail ? tail_ : apart && of_embedding ? embedding_ : root_, *module);
@@ -282,7 +301,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks {
   const TrainingPlan& plan_;
   ShardPlan shards_;
   bool tied_;
-  bool reduces_ = true;
+  bool reduces_ = true, trains_ = true;
   bool by_chunk_;  // the model calls its head chunk by chunk, and its loss is computed outside of it
   ItemId flat_item_, gathered_item_, reduce_item_, gradient_item_;
   Fsdp2Unit root_, embedding_, tail_;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "blocks/parameter_reader.h"
 #include "estimate/engines/flat_groups.h"
 #include "estimate/engines/zero3_coordinator.h"
 #include "estimate/engines/zero3_host.h"
@@ -12,24 +13,8 @@
 namespace membill {
 namespace {
 
-constexpr double kPrefetch = 5e7, kPersistence = 1e5, kLive = 1e9, kReuse = 1e9, kSubGroup = 1e9;
-
-// "auto" as transformers fills it in (integrations/deepspeed.py trainer_config_finalize).
-std::int64_t limit(const TrainingPlan& plan, const char* key, double fallback, std::int64_t automatic) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  if (found != plan.sharding.engine_keys.end() && found->second == "auto") return automatic;
-  return static_cast<std::int64_t>(engine_number(plan, key, fallback));
-}
-
-GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::int64_t hidden) {
-  const auto live = static_cast<std::int64_t>(kLive), reuse = static_cast<std::int64_t>(kReuse);
-  constexpr std::int64_t kNineTenths = 9;
-  return {ranks, limit(plan, "stage3_prefetch_bucket_size", kPrefetch, hidden * hidden * kNineTenths / 10),
-          limit(plan, "stage3_max_live_parameters", kLive, live),
-          limit(plan, "stage3_max_reuse_distance", kReuse, reuse)};
-}
-
-class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
+constexpr double kPersistence = 1e5, kSubGroup = 1e9;
+class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public ParameterReader {
  public:
   Zero3(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware)
       : r_(recorder),
@@ -37,7 +22,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
         tied_(model.tied_embeddings),
         ranks_(hardware.count),
         second_group_(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1))),
-        persistence_(limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
+        persistence_(zero3_limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
         bucket_elements_(reduce_bucket_elements(plan, model.hidden)),
         offload_(offload_plan(plan)),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
@@ -62,17 +47,21 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     stored_.type = type_;
     stored_.ranks = ranks_;
     stored_.gradient = gradient_type_;
+    if (job.trained.empty()) return;  // no optimizer: nothing is reduced
     make_sub_groups(job);
     if (contiguous_) bucket_ = flat(bucket_elements_, type_, "reduce bucket", bucket_item_);
   }
 
   void begin_micro_batch(bool last) override { is_last_ = last; }
   ForwardHooks* forward_hooks() override { return this; }
+  ParameterUse* parameter_use() override { return this; }
 
   void before_model() override {
+    coordinator_.begin_pass(external_);
     gather_vectors();
     in_forward_ = true;
-    pass_silent(2);  // the model with its head, the model
+    coordinator_.fetch(external_);  // for the model with its head
+    pass_silent(1);                 // the model
   }
   void before_layer(int unit, int layer) override {
     layer_ = {unit, layer};
@@ -84,8 +73,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     if (frozen_table_.empty()) return embedded;
     return r_.with_backward_hook(embedded, [this, table = frozen_table_] { enter_backward(table); });
   }
-  void after_model() override { in_forward_ = false; }
-  void before_backward() override { pass_silent(1); }
+  void after_model() override { in_forward_ = false, coordinator_.release(external_); }
+  void before_backward() override { coordinator_.fetch(external_); }
 
   Tensor before(Tensor input, Parameter& weight, Parameter*) override {
     const Zero3Coordinator::Group module = group(weight);
@@ -107,6 +96,23 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
     return r_.with_backward_hook(output, [this, module] { enter_backward(module); });
   }
 
+  // partition_parameters.py ZeROOrderedDict: a parameter that other code than its module reads becomes an external one of the module
+  // that runs, here the whole model, which gathers it with its own from then on.
+  Tensor read(Parameter& weight) override {
+    const auto found = partitioned_.find(&weight);
+    if (found == partitioned_.end() || !coordinator_.gather_apart(found->second)) return {};
+    if (external_.empty()) external_.push_back(&found->second);  // only ever the head
+    return {};
+  }
+
+  // deepspeed.zero.GatheredParameters of the model (trl models/utils.py unwrap_model_for_generation).
+  std::vector<Tensor> gather_all() override {
+    std::vector<Tensor> whole;
+    for (const Partitioned* p : in_order_)
+      if (!p->whole.defined()) whole.push_back(flat(p->part * ranks_, p->type, "parameter for generation", p->item));
+    return whole;
+  }
+
   // The gradient is copied into the bucket, or waits beside it when it is larger.
   void gradient_ready(Parameter& parameter) override {
     const auto found = partitioned_.find(&parameter);
@@ -121,7 +127,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   void after_backward() override {
     reduce();
     while (!active_.empty()) leave_backward(active_.back());
-    coordinator_.end_pass();
+    coordinator_.release(external_);
   }
 
   [[nodiscard]] bool carries_over() const override { return true; }
@@ -234,7 +240,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
 
   // stage3.py _create_fp16_sub_groups: trained parameters until a sub-group is full.
   void make_sub_groups(JobModules& job) {
-    const std::int64_t most = limit(plan_, "sub_group_size", kSubGroup, static_cast<std::int64_t>(kSubGroup));
+    const std::int64_t most = zero3_limit(plan_, "sub_group_size", kSubGroup, static_cast<std::int64_t>(kSubGroup));
     std::vector<std::int64_t>& parts = stored_.sub_groups;
     std::int64_t whole = 0;
     parts.assign(1, 0);
@@ -379,6 +385,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse {
   Zero3Coordinator::Group entered_;       // entered before its layer's recomputation
   Zero3Coordinator::Group frozen_table_;  // the embedding, where its output needs no gradient of its own
   const Partitioned* last_ = nullptr;
+  Zero3Coordinator::Group external_;
 };
 
 }  // namespace

@@ -2,7 +2,28 @@
 
 #include <algorithm>
 
+#include "estimate/engines/placement.h"
+
 namespace membill {
+namespace {
+
+constexpr double kPrefetch = 5e7, kLive = 1e9, kReuse = 1e9;
+
+}  // namespace
+
+std::int64_t zero3_limit(const TrainingPlan& plan, const char* key, double fallback, std::int64_t automatic) {
+  const auto found = plan.sharding.engine_keys.find(key);
+  if (found != plan.sharding.engine_keys.end() && found->second == "auto") return automatic;
+  return static_cast<std::int64_t>(engine_number(plan, key, fallback));
+}
+
+GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::int64_t hidden) {
+  const auto live = static_cast<std::int64_t>(kLive), reuse = static_cast<std::int64_t>(kReuse);
+  constexpr std::int64_t kNineTenths = 9;
+  return {ranks, zero3_limit(plan, "stage3_prefetch_bucket_size", kPrefetch, hidden * hidden * kNineTenths / 10),
+          zero3_limit(plan, "stage3_max_live_parameters", kLive, live),
+          zero3_limit(plan, "stage3_max_reuse_distance", kReuse, reuse)};
+}
 
 // all_gather_coalesced: one parameter is gathered in place, several into a flat tensor from which each is copied when it is needed.
 void Zero3Coordinator::gather(const Group& parameters) {
@@ -41,12 +62,14 @@ void Zero3Coordinator::wait(Partitioned& parameter) {
 }
 
 void Zero3Coordinator::fetch(const Group& module) {
-  if (!complete_) order_.push_back(module);
+  const auto at = static_cast<std::size_t>(step_);
+  if (trace_ == Trace::complete && (at >= order_.size() || order_[at] != module)) invalidate();
+  if (trace_ == Trace::record) order_.push_back(module);
   Group absent;
   std::copy_if(module.begin(), module.end(), std::back_inserter(absent), [&](Partitioned* p) { return is_absent(*p); });
   gather(absent);
   for (Partitioned* parameter : module) wait(*parameter);
-  if (complete_) prefetch(module);
+  if (trace_ == Trace::complete) prefetch(module);
   ++step_;
 }
 
@@ -91,7 +114,7 @@ bool Zero3Coordinator::is_used_soon(const Partitioned& parameter) const {
 
 void Zero3Coordinator::release(const Group& module) {
   for (Partitioned* p : module) {
-    const bool kept = complete_ && (p->persists || last_fetched_for(*p) > step_ || is_used_soon(*p));
+    const bool kept = trace_ == Trace::complete && (p->persists || last_fetched_for(*p) > step_ || is_used_soon(*p));
     if (kept || !p->whole.defined() || in_flight_.count(p) > 0) continue;
     partition(*p);
     available_ -= p->elements;
@@ -105,11 +128,42 @@ void Zero3Coordinator::partition(Partitioned& parameter) {
   parameter.whole.drop();
 }
 
-void Zero3Coordinator::end_pass() {
-  complete_ = true;
+bool Zero3Coordinator::gather_apart(Partitioned& parameter) {
+  if (!is_absent(parameter)) return false;
+  gather({&parameter});
+  wait(parameter);
+  available_ -= parameter.elements;
+  return true;
+}
+
+// What was gathered ahead and not used.
+void Zero3Coordinator::release_in_flight() {
+  Group waiting;
+  for (const auto& [parameter, gather] : in_flight_) waiting.push_back(parameter);
+  std::sort(waiting.begin(), waiting.end(), [](const auto* a, const auto* b) { return a->number < b->number; });
+  for (Partitioned* parameter : waiting) {
+    wait(*parameter);
+    partition(*parameter);
+  }
+}
+
+void Zero3Coordinator::invalidate() {
+  trace_ = Trace::invalid;
+  order_.clear();
+  queue_.clear();
+  fetched_for_.clear();
+  release_in_flight();
+}
+
+void Zero3Coordinator::begin_pass(const Group& first) {
+  release_in_flight();
+  if (trace_ != Trace::complete) trace_ = trace_ == Trace::record ? Trace::complete : Trace::record;
   step_ = 0;
+  available_ = 0;
   fetched_for_.clear();
   queue_.clear();
+  if (trace_ != Trace::complete) return;
+  if (!order_.empty()) order_.front() = first;
   for (std::size_t step = 0; step < order_.size(); ++step)
     for (Partitioned* parameter : order_[step]) queue_.push_back({parameter, static_cast<std::int64_t>(step)});
 }

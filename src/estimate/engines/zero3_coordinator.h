@@ -1,5 +1,7 @@
-// Which parameters of ZeRO-3 are whole at a time (deepspeed 0.19 runtime/zero/partitioned_param_coordinator.py): the first pass records
+// Which parameters of ZeRO-3 are whole at a time (deepspeed 0.19 runtime/zero/partitioned_param_coordinator.py): a first pass records
 // the order in which modules run and gathers each for itself; later ones prefetch along that order and keep what is used again soon.
+// A module out of that order makes it invalid until the pass is over; the next one records anew. A pass begins with a forward of the
+// model, so a job that calls it twice before its backward (a reference, a KL estimate) seldom prefetches.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "membill/model_spec.h"
+#include "membill/training_plan.h"
 #include "program/recorder.h"
 
 namespace membill {
@@ -36,6 +39,11 @@ struct GatherLimits {
   std::int64_t prefetch = 0, live = 0, reuse = 0;
 };
 
+// A limit as the plan gives it; `automatic`: "auto" as transformers fills it in (integrations/deepspeed.py trainer_config_finalize).
+[[nodiscard]] std::int64_t zero3_limit(const TrainingPlan& plan, const char* key, double fallback,
+                                       std::int64_t automatic);
+[[nodiscard]] GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::int64_t hidden);
+
 // CUDA streams of stage 3 (stage3.py: the all-gather stream, the reduce-and-partition stream), whose memory the allocator keeps apart.
 inline constexpr int kGatherStream = 1, kReduceStream = 2;
 
@@ -46,16 +54,20 @@ class Zero3Coordinator {
 
   using Group = std::vector<Partitioned*>;  // parameters of one module, in order
 
+  // A forward of the model begins, and with it a pass; the parameters of its first module are `first` by now.
+  void begin_pass(const Group& first);
   // A module is about to run, forward or backward. One without parameters of its own counts, too: it may prefetch.
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
   // The tensor is partitioned again; with hpZ its part of a node's secondary copy stays until the step.
   void partition(Partitioned& parameter);
-  // Forward and backward of a micro-batch are over.
-  void end_pass();
+  // Code reads a parameter itself, without its module; true when it had to be gathered for that.
+  bool gather_apart(Partitioned& parameter);
 
  private:
+  enum class Trace : std::uint8_t { invalid, record, complete };
+
   // One collective: its flat result lives until the last of its parameters has been waited for.
   struct Gather {
     Tensor flat;
@@ -70,19 +82,21 @@ class Zero3Coordinator {
   void gather(const Group& parameters);
   void wait(Partitioned& parameter);
   void prefetch(const Group& fetched);
-  [[nodiscard]] bool is_absent(const Partitioned& p) const { return !p.whole.defined() && in_flight_.count(&p) == 0; }
+  [[nodiscard]] bool is_absent(Partitioned& p) const { return !p.whole.defined() && in_flight_.count(&p) == 0; }
   [[nodiscard]] bool is_used_soon(const Partitioned& parameter) const;
   [[nodiscard]] std::int64_t last_fetched_for(const Partitioned& parameter) const;
+  void invalidate();
+  void release_in_flight();
 
   Recorder& r_;
   GatherLimits limits_;
   ItemId flat_item_;
-  bool complete_ = false;
+  Trace trace_ = Trace::invalid;
   std::int64_t step_ = 0, available_ = 0;
   std::vector<Group> order_;
   std::deque<Use> queue_;
   std::map<const Partitioned*, std::int64_t> fetched_for_;
-  std::map<const Partitioned*, std::shared_ptr<Gather>> in_flight_;
+  std::map<Partitioned*, std::shared_ptr<Gather>> in_flight_;
 };
 
 }  // namespace membill

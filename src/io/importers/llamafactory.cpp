@@ -97,16 +97,23 @@ constexpr std::string_view kHarmless =
 
 constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams/finetuning_args.py";
 
+// The trainers of preference stages and of reward models are its own, over parts of TRL's.
+void read_releases(const std::string& stage, KeyReader& reader, Draft& draft) {
+  if (stage != "dpo" && stage != "kto" && stage != "rm") return;
+  if (stage != "rm") draft.set("beta", Value::of(reader.real("pref_beta").value_or(0.1)));
+  take_release("trl", "0.24", draft);
+  take_release("llamafactory", "0.9.5", draft);
+}
+
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string stage = reader.text("stage").value_or("sft");
+  read_releases(stage, reader, draft);
   if (stage == "pt" || stage == "sft" || stage == "rm" || stage == "kto") {
     draft.set("stage", Value::of(stage == "pt" ? "pretrain" : stage == "rm" ? "reward" : stage));
   } else if (stage == "dpo") {
     const std::string loss = reader.text("pref_loss").value_or("sigmoid");
     draft.set("stage", Value::of(loss == "orpo" || loss == "simpo" ? loss : std::string("dpo")));
     if (loss != "orpo" && loss != "simpo") draft.set("stage_args.loss_type", Value::of(loss));
-    draft.set("beta", Value::of(reader.real("pref_beta").value_or(0.1)));
-    take_release("trl", "0.24", draft);
   } else {
     reader.problem("stage",
                    stage + (stage == "ppo" ? " with a value head on the policy is not billed" : " is no stage"),

@@ -40,7 +40,7 @@ constexpr KeyRow kRows[] = {
     {"ddp_bucket_cap_mb", "", "MB of a reducer bucket"},
     {"ddp_find_unused_parameters", "", "DDP looks for parameters without gradient"},
     {"auto_find_batch_size", "false", "the batch is halved after an out of memory error"},
-    {"label_smoothing_factor", "0.0", "label smoothing makes a log-softmax of the whole logits"},
+    {"label_smoothing_factor", "0.0", "the loss is computed of the whole logits, outside of the model"},
     {"neftune_noise_alpha", "", "one noise tensor of the embedding's size"},
     {"group_by_length", "false", "the first batches are the longest"},
     {"train_sampling_strategy", "", "", "group_by_length"},
@@ -108,14 +108,22 @@ void read_optimizer(KeyReader& reader, Draft& draft) {
 void read_evaluation(KeyReader& reader, Draft& draft) {
   const std::string strategy = to_lower(reader.text("eval_strategy").value_or("no"));
   const bool evaluates = (strategy != "no" && strategy != "false") || reader.flag("eval_on_start");
-  if (evaluates) draft.set("evaluation.batch", reader.count("per_device_eval_batch_size", 1));
+  if (!evaluates) return;
+  draft.set("evaluation.batch", reader.count("per_device_eval_batch_size", 1));
+  draft.set("evaluation.accumulation_steps", reader.count("eval_accumulation_steps", 1));
+}
+
+// Supervised stages only: the trainers of the others have a key of their own.
+void read_label_smoothing(KeyReader& reader, Draft& draft) {
+  const double factor = reader.real("label_smoothing_factor").value_or(0);
+  const std::string stage = plan_text(draft, "stage");
+  if (factor > 0 && (stage.empty() || stage == "sft" || stage == "pretrain"))
+    draft.set("stage_args.label_smoothing", Value::of(factor));
 }
 
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
   if (reader.flag("auto_find_batch_size"))
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
-  if (reader.real("label_smoothing_factor").value_or(0) > 0)
-    draft.warnings.push_back("label smoothing makes a log-softmax of the whole logits, which is not billed");
 }
 
 // A script may compute the steps from what it is told: two cost what any more cost.
@@ -142,6 +150,7 @@ void read_training_arguments(KeyReader& reader, bool reentrant, Draft& draft) {
   read_checkpointing(reader, reentrant, draft);
   read_optimizer(reader, draft);
   read_evaluation(reader, draft);
+  read_label_smoothing(reader, draft);
   state_what_is_left_out(reader, draft);
 }
 
