@@ -1,5 +1,6 @@
 #include "blocks/trl_forward.h"
 
+#include "blocks/generations.h"
 #include "blocks/layers.h"
 
 namespace membill {
@@ -66,6 +67,8 @@ void TrlForward::without_gradients(const ReferenceModel& model, const std::funct
   r_.set_parameter_use(use);
   r_.set_grad_enabled(grad);
 }
+
+bool TrlForward::is_classic() const { return generations(f_.plan).trl == Generations::Trl::classic; }
 
 Tensor TrlForward::total(const Tensor& x) const {
   Tensor sum = r_.empty({Size(1), Size(1)}, DType::fp32, "loss");

@@ -41,6 +41,8 @@ class TrlForward {
   [[nodiscard]] Tensor column(const Size& rows, DType type, const char* label) const {
     return r_.empty({rows, Size(1)}, type, label);
   }
+  // TRL before 1.0: the loss is computed over whole logits.
+  [[nodiscard]] bool is_classic() const;
   [[nodiscard]] Size positions() const { return f_.dims.N - f_.dims.b; }
 
   Forward& f_;

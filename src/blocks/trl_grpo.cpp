@@ -1,6 +1,5 @@
 #include "blocks/trl_grpo.h"
 
-#include "blocks/generations.h"
 #include "blocks/layers.h"
 #include "blocks/trl_classic.h"
 
@@ -22,10 +21,8 @@ class GrpoRun : public TrlForward {
   }
 
  private:
-  [[nodiscard]] bool classic() const { return generations(f_.plan).trl == Generations::Trl::classic; }
-
   Tensor log_probabilities(Forward& f, ModelModules& modules) {
-    if (classic()) return classic_log_probabilities_of(f, modules);
+    if (is_classic()) return classic_log_probabilities_of(f, modules);
     const Tensor labels = column(f.dims.N, DType::int64, "labels of the completions");
     FusedHeadOutputs outputs;
     outputs.entropy = true;

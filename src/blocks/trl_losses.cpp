@@ -22,6 +22,21 @@ class TrlRun : public TrlForward {
  public:
   using TrlForward::TrlForward;
 
+  Tensor loss(ModelModules& policy, const ReferenceModel* reference) {
+    const Stage stage = f_.plan.stage;
+    if (stage == Stage::sft || stage == Stage::pretrain) return supervised_loss(policy);
+    if (stage == Stage::reward) return reward(policy);
+    if (stage == Stage::orpo || stage == Stage::simpo) return odds(policy);
+    return is_classic() ? preference_classic(policy, reference) : preference(policy, reference);
+  }
+
+ private:
+  Tensor supervised_loss(ModelModules& policy) {
+    if (smooths_labels(f_.plan)) return supervised_smoothed(policy, generations(f_.plan).trl);
+    if (!is_classic()) return supervised(policy);
+    return stage_word(f_.plan, "loss_type") == "dft" ? supervised_dft_classic(policy) : supervised_classic(policy);
+  }
+
   Tensor supervised(ModelModules& policy) {
     const FusedHeadResult outputs = fused(f_, policy, outputs_of(Stage::sft));
     return total(r_.neg(outputs.log_probabilities));
@@ -117,7 +132,6 @@ class TrlRun : public TrlForward {
     return total(kept);
   }
 
- private:
   // DPO averages the logits of each half; KTO copies the rows of desirable and of undesirable samples, and keeps the copies.
   void keep_copies(const Tensor& logits, std::vector<Tensor>& copies) {
     const Size half = r_.symbols().ceil_div(f_.plan.stage == Stage::dpo ? counted_ : f_.dims.N, Size(2));
@@ -197,7 +211,7 @@ class TrlRun : public TrlForward {
   // selective_log_softmax over logits[:, :-1]: the logits are kept, their gradient is made at once.
   Tensor log_probabilities(const Tensor& logits) {
     const Tensor shifted = part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled");
-    if (classic_) return classic_log_probabilities(f_, shifted);
+    if (is_classic()) return classic_log_probabilities(f_, shifted);
     const Tensor labels = column(positions(), DType::int64, "shifted labels");
     const Tensor counts = column(positions(), DType::boolean, "positions that count");
     Tensor result = column(positions(), DType::fp32, "log-probabilities");
@@ -223,8 +237,6 @@ class TrlRun : public TrlForward {
     f_.moment("reference");
     without_gradients(reference, run);
   }
-
-  bool classic_ = generations(f_.plan).trl == Generations::Trl::classic;
 };
 
 }  // namespace
@@ -236,18 +248,7 @@ bool smooths_labels(const TrainingPlan& plan) {
 
 Tensor trl_forward(Forward& f, const Architecture& architecture, ModelModules& policy, const ReferenceModel* reference,
                    const Tensor& ids, const Size& counted) {
-  TrlRun run(f, architecture, ids, counted);
-  const bool classic = generations(f.plan).trl == Generations::Trl::classic;
-  if (f.plan.stage == Stage::sft || f.plan.stage == Stage::pretrain) {
-    if (smooths_labels(f.plan)) return run.supervised_smoothed(policy, generations(f.plan).trl);
-    if (!classic) return run.supervised(policy);
-    return stage_word(f.plan, "loss_type") == "dft" ? run.supervised_dft_classic(policy)
-                                                    : run.supervised_classic(policy);
-  }
-  if (f.plan.stage == Stage::reward) return run.reward(policy);
-  if (f.plan.stage == Stage::orpo || f.plan.stage == Stage::simpo) return run.odds(policy);
-  if (classic) return run.preference_classic(policy, reference);
-  return run.preference(policy, reference);
+  return TrlRun(f, architecture, ids, counted).loss(policy, reference);
 }
 
 }  // namespace membill

@@ -14,9 +14,9 @@ TrainingPlan reference_plan(const TrainingPlan& plan) {
   if (!shards_parameters(plan)) {
     reference.engine = Engine::torch;
     reference.sharding = {};
-  } else if (plan.engine == Engine::fsdp2) {
+  } else if (plan.engine == Engine::fsdp2 && !runs_llamafactory(plan)) {
     reference.sharding.engine_keys["wrap"] = "none";
-  } else {
+  } else if (plan.engine == Engine::deepspeed) {
     // It is prepared before the Trainer fills in what is "auto": DeepSpeed's own defaults hold.
     std::erase_if(reference.sharding.engine_keys, [](const auto& entry) { return entry.second == "auto"; });
   }
@@ -41,6 +41,14 @@ ReferenceRun::ReferenceRun(Recorder& recorder, const ModelSpec& model, const Tra
   if (!shards_parameters(plan_)) return;
   engine_ = make_engine(recorder, model, plan_, hardware);
   engine_->wrap(job_);
+}
+
+std::map<std::string, std::int64_t> ReferenceRun::on_host() {
+  std::map<std::string, std::int64_t> bytes;
+  if (engine_ == nullptr) return bytes;
+  for (const auto& [item, taken] : engine_->on_host())
+    if (item == "weights.base") bytes["weights.reference"] += taken;
+  return bytes;
 }
 
 ReferenceModel ReferenceRun::model() {

@@ -1,7 +1,9 @@
 // The model that a stage compares its policy with, as the trainer prepares it for the engine.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "blocks/trl_forward.h"
 #include "estimate/engines/engine.h"
@@ -16,6 +18,8 @@ class ReferenceRun {
                const Dims& dims, bool expand);
 
   [[nodiscard]] ReferenceModel model();
+  // Bytes in host memory by item, where the engine keeps its weights there.
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host();
 
  private:
   TrainingPlan plan_;

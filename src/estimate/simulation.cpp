@@ -94,6 +94,7 @@ class JobRun {
       for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
       for (const auto& [item, bytes] : engine_->on_nvme()) result.nvme[item] += bytes;
     }
+    for (const auto& [item, bytes] : stage_->on_host()) result.host[item] += bytes;
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trainable_parameters = job.trainable_elements;

@@ -49,6 +49,11 @@ class StageRun {
   [[nodiscard]] Tensor forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                                Tensor* outputs);
 
+  // Bytes in host memory by item of what the stage has beside the policy.
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() {
+    return reference_model_ ? reference_model_->on_host() : std::map<std::string, std::int64_t>();
+  }
+
   // What a loop holds of its micro-batch's outputs goes.
   void release_outputs() {
     if (ppo_) ppo_->release();

@@ -37,6 +37,7 @@ constexpr KeyRow kRows[] = {
     {"packing_strategy", "bfd", "how samples are packed; bfd joins them without padding"},
     {"padding_free", "false", "samples are joined without padding"},
     {"loss_type", "", "how the loss is computed"},
+    {"use_liger_loss", "false", "Liger's chunked loss"},
     {"activation_offloading", "false", "kept activations live on the host"},
     {"use_peft", "false", "adapters train", {}, "model_config.py"},
     {"lora_r", "16", "rank of the adapters", {}, "model_config.py"},
@@ -77,7 +78,7 @@ constexpr std::string_view kHarmless =
     "add_special_tokens "
     "benchmark* custom_stopping_criteria repetition_penalty epsilon_high sync_ref_model "
     "output_router_logits "
-    "use_liger_loss ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
+    "ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
     "num_processes_ "
     "dataset_seed use_logits_to_keep pad_to_sequence_len use_cache f_divergence_type dataset";
 
@@ -132,6 +133,8 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (stage == "sft" || stage == "reward") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
   if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+  if (reader.flag("use_liger_loss"))
+    draft.warnings.push_back("use_liger_loss computes the loss in chunks: it is billed over whole logits");
   if (const auto loss = reader.text("loss_type")) draft.set("stage_args.loss_type", Value::of(*loss));
   if (reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
 }
