@@ -1,6 +1,7 @@
 #include "io/importers/megatron_step.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/text.h"
 #include "io/importers/parts.h"
@@ -92,15 +93,23 @@ std::int64_t expert_degree(KeyReader& reader, std::int64_t tp) {
   return std::min<std::int64_t>(given.value_or(reader.map().find("num_experts") != nullptr ? tp : 1), 1'000'000);
 }
 
+// The least cards of a pipeline stage that both splits of it divide: the layers', and the experts'.
+std::int64_t cards_of_stage(std::int64_t split, std::int64_t experts_split) {
+  constexpr std::int64_t kMost = 1'000'000;
+  const bool small = split >= 1 && split <= kMost && experts_split >= 1 && experts_split <= kMost;
+  return small ? std::lcm(split, experts_split) : std::max<std::int64_t>(1, split);
+}
+
 void read_parallelism(KeyReader& reader, Draft& draft) {
   const std::int64_t tp = degree(reader, "tensor_model_parallel_size"),
                      pp = degree(reader, "pipeline_model_parallel_size");
   const std::int64_t cp = degree(reader, "context_parallel_size"), ep = degree(reader, "expert_model_parallel_size");
+  const std::int64_t expert_tp = expert_degree(reader, tp);
   const std::pair<const char*, std::int64_t> degrees[] = {{"parallel.tp", tp},
                                                           {"parallel.pp", pp},
                                                           {"parallel.cp", cp},
                                                           {"parallel.ep", ep},
-                                                          {"parallel.expert_tp", expert_degree(reader, tp)}};
+                                                          {"parallel.expert_tp", expert_tp}};
   for (const auto& [key, value] : degrees) draft.set(key, std::optional(value));
   draft.set("parallel.sp", Value::of(tp > 1 && reader.flag("sequence_parallel")));
   if (const auto stages = reader.count("num_virtual_stages_per_pipeline_rank", 1)) {
@@ -112,9 +121,9 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
   }
   const std::int64_t replica = std::max<std::int64_t>(1, tp * pp * cp);
   if (!world_size(draft)) {
-    draft.processes = replica;
+    draft.processes = cards_of_stage(tp * cp, ep * expert_tp) * pp;
     draft.assume(draft.file + " does not say how many cards there are: one replica of the model, " +
-                 std::to_string(replica) + ", taken");
+                 std::to_string(*draft.processes) + ", taken");
   }
   const std::int64_t replicas = std::max<std::int64_t>(1, world_size(draft).value_or(1) / replica);
   const std::int64_t batch = reader.count("micro_batch_size", 1).value_or(1);
