@@ -17,14 +17,15 @@ class PpoForward : public TrlForward {
     compare(reference);
     for (const ScoringModel* model : {&value, &reward}) {
       HiddenStates states;
-      { const Tensor scores = scores_of(*model, states); }
+      std::shared_ptr<void> forward;
+      { const Tensor scores = scores_of(*model, states, forward); }
       states.release(r_);
     }
   }
 
   Tensor loss(ModelModules& policy, const ScoringModel& value, PpoOutputs& outputs) {
     HiddenStates critic;
-    Tensor values = scores_of(value, critic);
+    Tensor values = scores_of(value, critic, outputs.critic);
     outputs.logits = whole_logits(f_, policy, &outputs.states);
     critic.release(r_);
     if (r_.autocast()) values = r_.cast(std::move(values), DType::fp32);
@@ -68,11 +69,22 @@ class PpoForward : public TrlForward {
     f_.adapters = adapters;
   }
 
-  Tensor scores_of(const ScoringModel& scoring, HiddenStates& states) const {
-    Dims dims = scoring.dims;
-    dims.b = f_.dims.b, dims.s = f_.dims.s, dims.N = f_.dims.N, dims.samples = f_.dims.samples;
-    Forward f{r_, scoring.model, f_.plan, dims, f_.items, f_.stream, f_.attention_dropout, f_.hidden_dropout};
-    f.quiet = f_.quiet;
+  struct ScoringForward {
+    Dims dims;
+    Forward f;
+    ScoringForward(const Forward& like, const ScoringModel& scoring)
+        : dims(scoring.dims), f{like.r,      scoring.model,          like.plan,          dims, like.items,
+                                like.stream, like.attention_dropout, like.hidden_dropout} {
+      dims.b = like.dims.b, dims.s = like.dims.s, dims.N = like.dims.N, dims.samples = like.dims.samples;
+      f.quiet = like.quiet;
+    }
+  };
+
+  // `kept`: what must live as long as the graph.
+  Tensor scores_of(const ScoringModel& scoring, HiddenStates& states, std::shared_ptr<void>& kept) const {
+    const auto forward = std::make_shared<ScoringForward>(f_, scoring);
+    kept = forward;
+    Forward& f = forward->f;
     f.hidden_states = &states;
     Tensor hidden = decoder_forward(f, architecture_, scoring.modules, ids_);
     f.hidden_states = nullptr;

@@ -1,6 +1,8 @@
 // PPO as TRL's PPOTrainer runs it: a policy and a value model train together; a reference and a reward model score.
 #pragma once
 
+#include <memory>
+
 #include "blocks/trl_forward.h"
 
 namespace membill {
@@ -16,10 +18,12 @@ struct ScoringModel {
 struct PpoOutputs {
   HiddenStates states;
   Tensor logits;
+  std::shared_ptr<void> critic;  // the value model's forward, whose checkpoints run again in backward
 
   void release(Recorder& r) {
     states.release(r);
     logits.drop();
+    critic.reset();
   }
 };
 

@@ -62,6 +62,13 @@ constexpr KeyRow kRows[] = {
     {"rlhf_type", "dpo", "which preference stage (swift rlhf)"},
     {"beta", "", "strength of the reference"},
     {"max_completion_length", "512", "tokens of the completion", {}, "arguments/rlhf_args.py"},
+    {"response_length",
+     "",
+     "tokens of the completion (ppo), before max_completion_length",
+     {},
+     "arguments/rlhf_args.py"},
+    {"num_mini_batches", "1", "updates of one generation (ppo)", {}, "arguments/rlhf_args.py"},
+    {"local_rollout_forward_batch_size", "64", "rows that are generated at once (ppo)", {}, "arguments/rlhf_args.py"},
     {"num_generations", "8", "completions of one prompt", {}, "arguments/rlhf_args.py"},
     {"steps_per_generation", "", "micro-batches that one generation feeds", {}, "trainers/arguments.py"},
     {"generation_batch_size", "", "completions of one generation on all cards", {}, "trainers/arguments.py"},
@@ -263,6 +270,20 @@ void read_completions(KeyReader& reader, Draft& draft) {
   read_rollout(lengths, reader, draft);
 }
 
+// TRL's PPOTrainer runs it (rlhf_trainers/ppo_trainer.py): four models.
+void read_ppo(KeyReader& reader, Draft& draft) {
+  constexpr std::int64_t kPrompt = 512, kResponse = 512;
+  const std::optional<std::int64_t> prompt = reader.count("max_length", 1);
+  if (!prompt) draft.assume("prompts have 512 tokens: max_length is not given");
+  std::optional<std::int64_t> response = reader.count("response_length", 1);
+  if (!response) response = reader.count("max_completion_length", 1);
+  draft.set("stage", Value::of("ppo"));
+  draft.set("seq", std::optional(prompt.value_or(kPrompt) + response.value_or(kResponse)));
+  draft.set("completion", std::optional(response.value_or(kResponse)));
+  for (const char* key : {"num_mini_batches", "local_rollout_forward_batch_size"})
+    if (const auto count = reader.count(key, 1)) draft.set(std::string("stage_args.") + key, Value::of(*count));
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const auto& program = source.launch.program;
   const std::string command = program.size() > 1 ? program[1] : "sft";
@@ -272,9 +293,10 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
     const std::string type = named ? command : to_lower(reader.text("rlhf_type").value_or("dpo"));
     stage = type == "rm" ? "reward" : type == "cpo" ? "simpo" : type;
     if (type == "grpo") return read_completions(reader, draft);
-    if (type == "ppo" || type == "gkd")
+    if (type == "ppo") return read_ppo(reader, draft);
+    if (type == "gkd")
       return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed",
-                            "dpo, orpo, simpo, kto, grpo or rm");
+                            "dpo, orpo, simpo, kto, grpo, ppo or rm");
     if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
   }
   draft.set("stage", Value::of(stage));
@@ -315,7 +337,8 @@ void read(const JobSource& source, Draft& draft) {
   const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");
   read_training_arguments(reader, !ddp, draft);
   draft.plan.set("evaluation.batch", Value());
-  const bool rows_said = plan_text(draft, "stage") == "grpo";
+  const std::string stage = plan_text(draft, "stage");
+  const bool rows_said = stage == "grpo" || stage == "ppo";
   read_method(reader, draft);
   read_base(reader, draft);
   read_autocast(draft);
