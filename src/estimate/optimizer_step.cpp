@@ -81,6 +81,13 @@ void OptimizerRun::update_in_backward(Parameter& parameter) {
 }
 
 void OptimizerRun::step_one(std::size_t index) {
+  if (temporaries() == StepTemporaries::adafactor) {
+    std::vector<TrainedParameter> one{trained_[index]};
+    std::vector<bool> has_states{has_states_[index]};
+    step_adafactor(r_, one, states_, has_states);
+    has_states_[index] = has_states.front();
+    return;
+  }
   if (!has_states_[index]) states_.create(trained_[index]);
   has_states_[index] = true;
   OptimizerTemporaries(r_, trained_, types_).run_for(index, temporaries());

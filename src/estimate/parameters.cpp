@@ -311,7 +311,10 @@ DType base_dtype(const TrainingPlan& plan) {
 }
 
 DType adapter_dtype(const TrainingPlan& plan) {
-  if (const auto cast = type_of_whole_model(plan)) return *cast;
+  // ZeRO-3 has partitioned adapters by then, and a type that is asked for stays.
+  const bool stays =
+      plan.engine == Engine::deepspeed && plan.sharding.zero == 3 && plan.adapter.dtype != AdapterDType::automatic;
+  if (const auto cast = type_of_whole_model(plan); cast && !stays) return *cast;
   switch (plan.adapter.dtype) {
     case AdapterDType::bf16: return DType::bf16;
     case AdapterDType::fp16: return DType::fp16;

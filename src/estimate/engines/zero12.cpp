@@ -64,23 +64,29 @@ class Zero12 : public EngineRun {
     for (Parameter* parameter : groups_.parameters()) parameter->gradient.drop();
   }
 
-  // unscale, norm in fp64, flatten in 16 bits, cast to fp32.
+  // The norm in fp64.
   void before_step() override {
-    if (on_host_) return;
-    { const Tensor norm = flat(2 * groups_.largest_own_slice(), DType::fp32, "gradient slice in fp64", step_item_); }
-    if (in_fp32_) return hand_over(std::move(accumulator_));
-    for (std::size_t i = 0; i < partitions_.size(); ++i) {
-      const std::int64_t part = groups_.all()[i].part;
-      Tensor joined = flat(part, type_, "flat gradient partition", gradient_item_);
-      partitions_[i]->gradient =
-          type_ == DType::fp32 ? std::move(joined) : flat(part, DType::fp32, "fp32 gradient partition", gradient_item_);
-    }
-    kept_.clear();
+    if (!on_host_) flat(2 * groups_.largest_own_slice(), DType::fp32, "gradient slice in fp64", step_item_);
   }
 
-  void after_step() override {
-    for (auto& partition : partitions_) partition->gradient.drop();
+  // One group after the other: its gradients are flattened, cast to fp32, and stepped with. All are parts of one buffer, which the
+  // last group lets go of.
+  [[nodiscard]] std::size_t sub_steps() const override { return on_host_ ? 0 : partitions_.size(); }
+  void before_sub_step(std::size_t index) override {
+    Tensor& gradient = partitions_[index]->gradient;
+    const bool last = index + 1 == partitions_.size();
+    if (in_fp32_) {
+      gradient = std::move(accumulator_[index]);
+      if (last) accumulator_.clear();
+      return;
+    }
+    const std::int64_t part = groups_.all()[index].part;
+    Tensor joined = flat(part, type_, "flat gradient partition", gradient_item_);
+    gradient =
+        type_ == DType::fp32 ? std::move(joined) : flat(part, DType::fp32, "fp32 gradient partition", gradient_item_);
+    if (last || !contiguous_) kept_.clear();
   }
+  void after_sub_step(std::size_t index) override { partitions_[index]->gradient.drop(); }
 
   [[nodiscard]] bool clips() const override { return true; }
 
@@ -108,10 +114,6 @@ class Zero12 : public EngineRun {
  private:
   Tensor flat(std::int64_t elements, DType type, const char* label, ItemId item) {
     return r_.empty({Size(elements), Size(1)}, type, label, item);
-  }
-
-  void hand_over(std::vector<Tensor> gradients) {
-    for (std::size_t i = 0; i < gradients.size(); ++i) partitions_[i]->gradient = std::move(gradients[i]);
   }
 
   void allocate_buckets() {

@@ -44,7 +44,6 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
         has_opened_mlp_ = false;
         add_modules(layer);
       }
-    stored_.type = type_;
     stored_.ranks = ranks_;
     stored_.gradient = gradient_type_;
     if (job.trained.empty()) return;  // no optimizer: nothing is reduced
@@ -250,7 +249,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
       whole += partitioned_.at(trained.parameter).part;
     }
     const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
-    if (!offload_.parameters) kept_.push_back(flat(whole, type_, "flat partitions", weights));
+    stored_.type = job.trained.front().parameter->value.dtype();
+    if (!offload_.parameters) kept_.push_back(flat(whole, stored_.type, "flat partitions", weights));
     if (!offload_.optimizer) kept_.push_back(flat(whole, gradient_type_, "gradient partitions", gradient_item_));
     job.trained.clear();
     for (const std::int64_t part : parts) add_sub_group(job, part);
