@@ -95,6 +95,13 @@ struct InferencePlan {
   std::int64_t block = 16;                // tokens of a page of the cache, >= 1
 };
 
+// Which of Liger's kernels run, under implementation liger; of the loss, `loss` says which one.
+struct LigerPlan {
+  bool rope = true, rms_norm = true;
+  bool swiglu = true;         // or GeGLU
+  bool cross_entropy = true;  // over whole logits or fused with the head; false: Transformers' own loss
+};
+
 struct TrainingPlan {
   Stage stage = Stage::sft;
   Method method = Method::full;
@@ -123,6 +130,7 @@ struct TrainingPlan {
   bool clip = true;           // gradient clipping by norm
   bool keep_outputs = false;  // the loop's variables hold the logits during backward
   Implementation implementation = Implementation::hf;
+  LigerPlan liger;
   bool compile = false;
   Engine engine = Engine::torch;
   ShardingPlan sharding;

@@ -1,6 +1,7 @@
 #include "blocks/adapters.h"
 
 #include "blocks/adalora.h"
+#include "blocks/kept.h"
 #include "blocks/layers.h"
 #include "blocks/quantized.h"
 
@@ -67,15 +68,6 @@ Tensor low_rank(Forward& f, LoraAdapter& adapter, const Tensor& x) {
   return r.mul_scalar(r.linear(std::move(narrow), adapter.up), "scaled adapter output");
 }
 
-// index_copy_ into zeros saves what it copies (tools/autograd/derivatives.yaml).
-Tensor kept_as_source(Recorder& r, const Tensor& x) {
-  if (!r.needs_node({&x})) return x;
-  Tensor out = r.view(x, x.shape());
-  r.record({&out}, {r.edge(x)},
-           [source = r.saved(x)](Recorder&, Gradients& gradients) { return Gradients{std::move(gradients[0])}; });
-  return out;
-}
-
 // lora.Linear: the input is cast to the adapter's type, autocast or not.
 Tensor over_plain(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
@@ -120,7 +112,8 @@ Tensor apply_litgpt_adapter(Forward& f, Module& module, const Tensor& x, LitgptI
   LoraAdapter& adapter = *module.adapter;
   if (!shared.dropped.defined()) shared.dropped = r.dropout(x, adapter.dropout);
   Tensor output = r.linear(r.linear(shared.dropped, adapter.down), adapter.up);
-  if (shared.padded) output = kept_as_source(r, output);
+  // index_copy_ into zeros saves what it copies (tools/autograd/derivatives.yaml).
+  if (shared.padded) output = also_keeping(r, output, output);
   return r.add(std::move(result), r.mul_scalar(std::move(output), "scaled adapter output"), "base and adapter output");
 }
 

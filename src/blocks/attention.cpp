@@ -1,6 +1,7 @@
 #include "blocks/attention.h"
 
 #include "blocks/generations.h"
+#include "blocks/kept.h"
 
 namespace membill {
 namespace {
@@ -50,6 +51,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.bias.defined()) scores = r.add(scores, call.bias, "scores with their bias");
   if (call.mask.defined()) scores = r.add(scores, call.mask, "masked scores");
   Tensor probabilities = r.softmax(scores, call.native_softmax ? std::nullopt : std::optional(DType::fp32));
+  if (generations(f.plan).softmax_saves_input) probabilities = also_keeping(r, probabilities, scores);
   if (call.native_softmax && !call.wide_scores) scores.drop();
   scores = call.keeps_softmax ? std::move(probabilities)
                               : r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());

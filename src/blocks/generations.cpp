@@ -69,6 +69,7 @@ Generations generations(const TrainingPlan& plan) {
   result.quantizes_from_half = plan_is_before(plan, "bitsandbytes", 0, 43);
   result.holds_4bit_inputs = plan_is_before(plan, "bitsandbytes", 0, 43, 2);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
+  result.softmax_saves_input = plan_is_before(plan, "torch", 1, 11);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);
   result.keeps_matmul_workspaces = plan_is_before(plan, "torch", 2, 15) && !result.matmul_workspaces_outside;

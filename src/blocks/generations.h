@@ -30,6 +30,8 @@ struct Generations {
   bool holds_4bit_inputs = false;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
+  // torch before 1.11: softmax() saves its input, for its type alone (tools/autograd/derivatives.yaml _softmax_backward_data).
+  bool softmax_saves_input = false;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).
   bool mean_saves_input = false;
   // torch 2.0 to 2.14: a cuBLAS workspace stays allocated for each thread that multiplied (pytorch/pytorch#95668); 2.15 takes one

@@ -33,7 +33,8 @@ class Liger : public Base {
   explicit Liger(const LigerPatch& patch) : patch_(patch) {}
 
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
-                            Tensor*) const override {
+                            Tensor* outputs) const override {
+    if (!f.plan.liger.cross_entropy) return Base::loss(f, outer, std::move(hidden), labels, outputs);
     const bool whole = f.plan.loss == LossKind::native;  // cross_entropy=True, fused_linear_cross_entropy=False
     return liger_loss(f, *this, patch_.fused_loss && !whole, outer, hidden, labels);
   }
@@ -41,18 +42,18 @@ class Liger : public Base {
  protected:
   [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override {
     const bool of_heads = module.name.ends_with("q_norm") || module.name.ends_with("k_norm");
-    if (of_heads && f.plan.loop == Loop::trainer && !patch_.head_norms_of_instances)
-      return Base::norm(f, module, std::move(x));
+    const bool missed = of_heads && f.plan.loop == Loop::trainer && !patch_.head_norms_of_instances;
+    if (missed || !f.plan.liger.rms_norm) return Base::norm(f, module, std::move(x));
     return liger_rms_norm(f, module.weight, patch_.norm_in_place, std::move(x));
   }
 
   void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override {
-    if (!patch_.rotary) return Base::rotate(f, layer, inputs, heads);
+    if (!patch_.rotary || !f.plan.liger.rope) return Base::rotate(f, layer, inputs, heads);
     liger_rotary(f, rotary_call(f, layer, inputs), heads.q, heads.k);
   }
 
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override {
-    return patch_.mlp ? liger_mlp(f, layer.modules, hidden) : Base::mlp(f, layer, hidden);
+    return patch_.mlp && f.plan.liger.swiglu ? liger_mlp(f, layer.modules, hidden) : Base::mlp(f, layer, hidden);
   }
 
  private:

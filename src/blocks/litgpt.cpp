@@ -6,6 +6,7 @@
 #include "blocks/adapters.h"
 #include "blocks/attention.h"
 #include "blocks/fp32_norm.h"
+#include "blocks/kept.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
 
@@ -31,13 +32,7 @@ Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width)
 
 // Queries, keys and values are parts of one product: where the values are kept as they are, all of it stays.
 Tensor with_its_product(Forward& f, const Tensor& v, const Tensor& q, const Tensor& k) {
-  Recorder& r = f.r;
-  if (!r.needs_node({&v})) return v;
-  Tensor out = r.view(v, v.shape());
-  r.record({&out}, {r.edge(v)}, [queries = r.saved(q), keys = r.saved(k)](Recorder&, Gradients& gradients) {
-    return Gradients{std::move(gradients[0])};
-  });
-  return out;
+  return also_keeping(f.r, also_keeping(f.r, v, q), k);
 }
 
 // At least one: a single token leaves nothing to shift.

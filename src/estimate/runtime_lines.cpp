@@ -13,7 +13,6 @@ namespace {
 constexpr std::int64_t kMoreKernels =
     450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
 
-constexpr std::int64_t kFifth = 5;
 constexpr std::int64_t kWidestPercent = 35;
 
 constexpr std::array kReadings = {
@@ -33,12 +32,25 @@ constexpr std::array kReadings = {
     ContextReading{"", false, 1008, "torch 1.3, Titan V", "pytorch/pytorch#28394"},
 };
 
-// Other vendors: what an idle card holds. npu-smi readings in vllm-project/vllm-ascend issues, hl-smi of a Gaudi 2.
-Range other_vendor(const std::string& vendor) {
-  if (vendor == "Huawei") return {(2900_MiB).count(), (3150_MiB).count(), (3400_MiB).count()};
-  if (vendor == "Intel Habana") return {(600_MiB).count(), (768_MiB).count(), (1200_MiB).count()};
-  return {(250_MiB).count(), (600_MiB).count(), (1500_MiB).count()};
+// Other vendors: what an idle card holds.
+struct VendorReading {
+  std::string_view vendor;
+  std::int64_t low = 0, likely = 0, high = 0;  // MiB
+  std::string_view source;
+};
+constexpr std::array kVendors = {
+    VendorReading{"Huawei", 2900, 3150, 3400, "npu-smi of idle cards in vllm-project/vllm-ascend issues"},
+    VendorReading{"Intel Habana", 600, 768, 1200,
+                  "hl-smi of an idle Gaudi 2 (768 MiB); the range around it is assumed"},
+    VendorReading{"", 250, 600, 1500, "no reading of this vendor's cards: assumed"},
+};
+
+const VendorReading& other_vendor(std::string_view vendor) {
+  return *std::find_if(kVendors.begin(), kVendors.end() - 1,
+                       [&](const VendorReading& reading) { return reading.vendor == vendor; });
 }
+
+bool is_other_vendor(const GpuSpec& gpu) { return !gpu.vendor.empty() && gpu.vendor != "NVIDIA"; }
 
 bool loads_lazily(const TrainingPlan& plan) {
   const auto torch = plan.software.find("torch");
@@ -76,8 +88,10 @@ std::span<const ContextReading> context_readings() { return kReadings; }
 
 Range context_bytes(const Hardware& hardware, const TrainingPlan& plan) {
   if (hardware.gpu && hardware.gpu->context) return Range::exact(hardware.gpu->context->count());
-  if (hardware.gpu && !hardware.gpu->vendor.empty() && hardware.gpu->vendor != "NVIDIA")
-    return other_vendor(hardware.gpu->vendor);
+  if (hardware.gpu && is_other_vendor(*hardware.gpu)) {
+    const VendorReading& idle = other_vendor(hardware.gpu->vendor);
+    return {mib(idle.low), mib(idle.likely), mib(idle.high)};
+  }
   const bool lazy = loads_lazily(plan);
   const Readings found = readings_of(hardware, lazy);
   const std::int64_t likely = found.own.value_or(found.middle);
@@ -87,6 +101,7 @@ Range context_bytes(const Hardware& hardware, const TrainingPlan& plan) {
 
 Source context_source(const Hardware& hardware, const TrainingPlan& plan) {
   if (hardware.gpu && hardware.gpu->context) return "measured on this machine (membill compare --calibrate)";
+  if (hardware.gpu && is_other_vendor(*hardware.gpu)) return std::string(other_vendor(hardware.gpu->vendor).source);
   std::string text;
   for (const ContextReading& reading : kReadings) {
     if (reading.lazy != loads_lazily(plan)) continue;
@@ -97,14 +112,15 @@ Source context_source(const Hardware& hardware, const TrainingPlan& plan) {
   return text;
 }
 
-Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside,
-                   std::optional<std::int64_t> card) {
-  const std::int64_t likely = checked_add(reserved, *beside.likely);
-  std::int64_t high = checked_add(checked_add(reserved, reserved / kFifth), *beside.high);
+Range device_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card) {
+  const std::int64_t likely = checked_add(*reserved.likely, *beside.likely);
+  std::int64_t high = checked_add(std::max(*reserved.likely, *reserved.high), *beside.high);
   if (card && high > *card) high = std::max(likely, *card);
   const std::int64_t widest = likely / 100 * kWidestPercent;
-  const std::int64_t low = std::max(checked_add(allocated, *beside.low), high - widest);
-  return {std::min(low, likely), likely, high};
+  const std::int64_t low = std::min(likely, checked_add(*reserved.low, *beside.low));
+  if (high - low <= widest) return {low, likely, high};
+  const std::int64_t raised = std::min(likely, high - widest);
+  return {raised, likely, std::min(high, raised + widest)};
 }
 
 Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan) {

@@ -37,12 +37,10 @@ struct ContextReading {
 // cards, 128 MiB on those of CDNA 3 and 4. Without a card: 8.125 MiB.
 [[nodiscard]] Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan);
 
-// What nvidia-smi shows of the process, from the replay's allocated and reserved bytes and what lies beside them. Low: the tensors'
-// blocks alone (a cache given up near the card's limit, segments used better). Likely: the replay's. High: the cache holds a fifth more
-// than the replay's, as sequences of other lengths and other orders of events leave it: of the 33 nvidia-smi readings of
-// fms-acceleration in data/measurements/published.jsonl the replay is up to a fifth short of 31. Not above the card, unless the likely
-// figure is, and no wider than 35 % of it where the low end can rise.
-[[nodiscard]] Range device_range(std::int64_t allocated, std::int64_t reserved, const Range& beside,
-                                 std::optional<std::int64_t> card);
+// What nvidia-smi shows of the process: what the allocator reserved and what lies beside it. Low: the tensors' blocks alone, as when a
+// cache is given up near the card's limit. Likely: the replay's. High: what other orders of the same requests may leave in the cache
+// (ReplayResult::reserved_at_most). Not above the card, unless the likely figure is, and no wider than 35 % of the likely figure: the low
+// end rises first.
+[[nodiscard]] Range device_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card);
 
 }  // namespace membill

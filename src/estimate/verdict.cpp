@@ -92,9 +92,9 @@ class Judgement {
     Totals& totals = report_.totals;
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
-    totals.reserved = Range::exact(shown.reserved);
-    totals.device =
-        device_range(std::max(shown.allocated, shown.building_allocated), shown.reserved_ever(), beside_, capacity_);
+    totals.reserved = {shown.allocated, shown.reserved, std::max(shown.reserved, unlimited_.reserved_at_most)};
+    const std::int64_t allocated = std::max(shown.allocated, shown.building_allocated);
+    totals.device = device_range({allocated, shown.reserved_ever(), unlimited_.reserved_at_most}, beside_, capacity_);
     building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = total(job_.host);
     totals.nvme = total(job_.nvme);

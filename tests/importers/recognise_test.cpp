@@ -134,6 +134,29 @@ TEST_CASE("frameworks' regimes: full fine-tuning with bf16") {
   CHECK(tune.implementation == Implementation::torchtune);
 }
 
+TEST_CASE("some of Liger's kernels") {
+  TrainingPlan axolotl, factory;
+  read(
+      "base_model: llama-2-7b\nsequence_len: 512\nmicro_batch_size: 1\nplugins: "
+      "[axolotl.integrations.liger.LigerPlugin]\n"
+      "liger_rms_norm: true\nliger_cross_entropy: true\n",
+      axolotl);
+  CHECK(axolotl.implementation == Implementation::liger);
+  CHECK(axolotl.liger.rms_norm);
+  CHECK_FALSE(axolotl.liger.rope);
+  CHECK_FALSE(axolotl.liger.swiglu);
+  CHECK(axolotl.liger.cross_entropy);
+  CHECK(axolotl.loss == LossKind::native);
+  read(
+      "model_name_or_path: llama-2-7b\nfinetuning_type: lora\nuse_liger_kernel: true\n"
+      "liger_kernel_config: {rope: false, fused_linear_cross_entropy: false}\n",
+      factory);
+  CHECK(factory.implementation == Implementation::liger);
+  CHECK_FALSE(factory.liger.rope);
+  CHECK(factory.liger.swiglu);
+  CHECK_FALSE(factory.liger.cross_entropy);
+}
+
 TEST_CASE("a mirror's name finds the published model's preset") {
   TrainingPlan plan;
   const io::JobFile job =

@@ -160,6 +160,11 @@ std::vector<PlanFieldRow> code_fields() {
           {"keep_outputs", "--keep-outputs", "the loop still holds the logits during backward"}),
       word_row<kImplementationWords, &Plan::implementation>(
           {"implementation", "--implementation", "whose code of the model runs"}),
+      bool_row<&Plan::liger, &LigerPlan::rope>({"liger.rope", "--liger-rope", "Liger's rotary embedding"}),
+      bool_row<&Plan::liger, &LigerPlan::rms_norm>({"liger.rms_norm", "--liger-rms-norm", "Liger's RMSNorm"}),
+      bool_row<&Plan::liger, &LigerPlan::swiglu>({"liger.swiglu", "--liger-swiglu", "Liger's gated MLP"}),
+      bool_row<&Plan::liger, &LigerPlan::cross_entropy>(
+          {"liger.cross_entropy", "--liger-cross-entropy", "Liger's loss, whole or fused as `loss` says"}),
       bool_row<&Plan::compile>({"compile", "--compile", "torch.compile of the blocks"}),
       real_row<kDropout, &Plan::dropout>({"dropout", "--dropout", "overrides the dropouts of the config"}),
       count_row<1, kLargestCount, &Plan::vocab_pad_to>(

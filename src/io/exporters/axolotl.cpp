@@ -103,9 +103,11 @@ void write_code(const ExportJob& job, KeyWriter& writer) {
   const bool liger = plan.implementation == Implementation::liger, fused = plan.loss == LossKind::fused;
   if (liger) {
     writer.set("plugins", text_list({"axolotl.integrations.liger.LigerPlugin"}));
-    writer.set("liger_rms_norm", Value::of(true));
-    writer.set("liger_glu_activation", Value::of(true));
-    writer.set("liger_fused_linear_cross_entropy", Value::of(fused));
+    const bool whole = plan.loss == LossKind::native;
+    writer.set("liger_rope", Value::of(plan.liger.rope));
+    writer.set("liger_rms_norm", Value::of(plan.liger.rms_norm));
+    writer.set("liger_glu_activation", Value::of(plan.liger.swiglu));
+    writer.set(whole ? "liger_cross_entropy" : "liger_fused_linear_cross_entropy", Value::of(plan.liger.cross_entropy));
   } else if (fused) {
     writer.set("plugins", text_list({"axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"}));
     writer.set("cut_cross_entropy", Value::of(true));

@@ -57,7 +57,7 @@ constexpr std::string_view kHarmless =
     "evaluation_strategy "
     "rpo_alpha s2_attention model_config* model_kwargs* model_type model_revision overrides_of_model_config* wandb_* "
     "mlflow_* comet_* "
-    "lisa_* push_to_hub* liger_layer_norm liger_rope liger_use_token_scaling liger_cross_entropy use_scattermoe "
+    "lisa_* push_to_hub* liger_layer_norm liger_use_token_scaling use_scattermoe "
     "use_sonicmoe use_* dsv4_* val_* "
     "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
     "debug gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
@@ -193,16 +193,26 @@ void read_packing(KeyReader& reader, Draft& draft) {
   if (real_batches && kernel != "flash") draft.set("attention_mask", Value::of(true));
 }
 
+// integrations/liger: each kernel has a key of its own.
+void read_liger(KeyReader& reader, Draft& draft) {
+  const bool fused = reader.flag("liger_fused_linear_cross_entropy"), whole = reader.flag("liger_cross_entropy");
+  draft.set("implementation", Value::of("liger"));
+  draft.set("liger.rope", Value::of(reader.flag("liger_rope")));
+  draft.set("liger.rms_norm", Value::of(reader.flag("liger_rms_norm")));
+  draft.set("liger.swiglu", Value::of(reader.flag("liger_glu_activation")));
+  draft.set("liger.cross_entropy", Value::of(fused || whole));
+  if (whole && !fused) draft.set("loss", Value::of("native"));
+}
+
 void read_loss(KeyReader& reader, Draft& draft) {
   bool liger = false, cut = false;
   for (const std::string& plugin : reader.texts("plugins")) {
     liger = liger || plugin.ends_with("LigerPlugin");
     cut = cut || plugin.ends_with("CutCrossEntropyPlugin");
   }
-  if (liger && (reader.flag("liger_rms_norm") || reader.flag("liger_glu_activation")))
-    draft.set("implementation", Value::of("liger"));
+  if (liger) read_liger(reader, draft);
   cut = cut ? reader.maybe_flag("cut_cross_entropy").value_or(true) : reader.flag("cut_cross_entropy");
-  if (cut || (liger && reader.flag("liger_fused_linear_cross_entropy"))) return draft.set("loss", Value::of("fused"));
+  if (cut) return draft.set("loss", Value::of("fused"));
   if (!reader.flag("chunked_cross_entropy")) return;
   const std::int64_t chunks = reader.count("chunked_cross_entropy_num_chunks", 1).value_or(8);
   const Value* batch = draft.plan.find("batch");

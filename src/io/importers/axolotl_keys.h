@@ -52,6 +52,8 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"attn_implementation", "", "attention kernel"},
     {"plugins", "", "Liger, cut cross entropy"},
     {"liger_fused_linear_cross_entropy", "", "logits are never whole"},
+    {"liger_rope", "", "Liger's rotary embedding"},
+    {"liger_cross_entropy", "", "Liger's loss over whole logits"},
     {"liger_rms_norm", "", "Liger's norms"},
     {"liger_glu_activation", "", "Liger's MLP"},
     {"liger_swiglu", "", "", "liger_glu_activation"},

@@ -135,6 +135,22 @@ std::optional<std::int64_t> read_accumulation(KeyReader& reader, std::string_vie
   return 2;
 }
 
+// Arguments of Liger's apply_liger_kernel_to_<type>, with their defaults.
+void read_liger_kernels(KeyReader& reader, Draft& draft) {
+  const Value* config = reader.given("liger_kernel_config");
+  if (config == nullptr || !config->is_map()) return;
+  const auto is_on = [&](const char* key, bool otherwise) {
+    const Value* value = config->find(key);
+    return value != nullptr && value->is_bool() ? value->as_bool() : otherwise;
+  };
+  const bool fused = is_on("fused_linear_cross_entropy", true), whole = is_on("cross_entropy", false);
+  draft.set("liger.rope", Value::of(is_on("rope", true)));
+  draft.set("liger.rms_norm", Value::of(is_on("rms_norm", true)));
+  draft.set("liger.swiglu", Value::of(is_on("swiglu", is_on("geglu", true))));
+  draft.set("liger.cross_entropy", Value::of(fused || whole));
+  if (whole && !fused) draft.set("loss", Value::of("native"));
+}
+
 }  // namespace
 
 KeyTable training_arguments_table() { return {kRows, kHarmless, kSource}; }
@@ -146,7 +162,10 @@ void read_training_arguments(KeyReader& reader, bool reentrant, Draft& draft) {
   draft.fp16 = reader.flag("fp16") && !draft.bf16;
   draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));
   draft.set("compile", Value::of(reader.flag("torch_compile")));
-  if (reader.flag("use_liger_kernel")) draft.set("implementation", Value::of("liger"));
+  if (reader.flag("use_liger_kernel")) {
+    draft.set("implementation", Value::of("liger"));
+    read_liger_kernels(reader, draft);
+  }
   read_checkpointing(reader, reentrant, draft);
   read_optimizer(reader, draft);
   read_evaluation(reader, draft);

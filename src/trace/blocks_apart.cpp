@@ -1,0 +1,58 @@
+#include "trace/blocks_apart.h"
+
+#include <algorithm>
+
+namespace membill {
+namespace {
+
+std::int64_t whole(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+}  // namespace
+
+BlocksApart::BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings) {
+  std::vector<std::int64_t> sizes;
+  for (const std::int64_t asked : bytes)
+    if (asked > 0) sizes.push_back(rounded_request(settings, asked));
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  for (const std::int64_t size : sizes) classes_.push_back({size, 0, 0});
+  for (const std::int64_t asked : bytes) {
+    const std::int64_t size = asked > 0 ? rounded_request(settings, asked) : 0;
+    const auto at = std::lower_bound(sizes.begin(), sizes.end(), size);
+    places_.push_back(asked > 0 ? static_cast<std::int32_t>(at - sizes.begin()) : kEmpty);
+  }
+}
+
+void BlocksApart::allocate(SizeId size) {
+  const std::int32_t place = places_[static_cast<std::size_t>(size)];
+  if (place == kEmpty) return;
+  Class& one = classes_[static_cast<std::size_t>(place)];
+  one.most = std::max(one.most, ++one.used);
+}
+
+void BlocksApart::release(SizeId size) {
+  const std::int32_t place = places_[static_cast<std::size_t>(size)];
+  if (place != kEmpty) --classes_[static_cast<std::size_t>(place)].used;
+}
+
+void BlocksApart::empty_cache() {
+  for (Class& one : classes_) one.most = one.used;
+}
+
+std::int64_t BlocksApart::bytes() const {
+  std::int64_t small = 0, middle = 0, large = 0;
+  for (const Class& one : classes_) {
+    const bool own_segment = one.size >= kMinOwnSegmentBytes;
+    std::int64_t& sum = one.size <= kSmallRequestBytes ? small : own_segment ? large : middle;
+    sum += one.most * (own_segment ? whole(one.size, kOwnSegmentUnitBytes) : one.size);
+  }
+  return whole(small, kSmallSegmentBytes) + whole(middle, 20 * kAllocatorMiB) + large;
+}
+
+std::int64_t BlocksApart::largest() const {
+  for (auto one = classes_.rbegin(); one != classes_.rend(); ++one)
+    if (one->most > 0) return one->size;
+  return 0;
+}
+
+}  // namespace membill
