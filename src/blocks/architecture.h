@@ -47,8 +47,10 @@ class Architecture {
   // False for encoders, which predict no next word.
   [[nodiscard]] virtual bool causal() const { return true; }
 
-  // False where checkpointed layers are not modelled (they share more than their input): their activations are unknown.
-  [[nodiscard]] virtual bool recomputes() const { return true; }
+  // What a checkpointed layer takes and returns beside its hidden states.
+  [[nodiscard]] virtual Recorder::CheckpointVariables checkpoint_variables(Forward& f) const {
+    return {{}, {&f.second_output}};
+  }
 
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }

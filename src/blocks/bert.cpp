@@ -102,11 +102,19 @@ Tensor BertArchitecture::words(Forward& f, const Modules& outer, const Tensor& h
   return f.r.linear(x, base(outer, "embeddings.word_embeddings")->weight, &bias);
 }
 
+Tensor BertArchitecture::first_tokens(Forward& f, const Tensor& hidden) {
+  return f.r.slice(f.r.view(hidden, {f.dims.b, f.dims.s * f.dims.h}), f.dims.h);
+}
+
+bool BertArchitecture::predicts_words(const Modules& outer) const {
+  return outer.find("cls.predictions.transform.dense") != nullptr || outer.find("lm_head.dense") != nullptr;
+}
+
 // The first token of each row through a dense layer and tanh, dropout, and the classifier.
 Tensor BertArchitecture::classify(Forward& f, const Modules& outer, const Tensor& hidden) const {
   Recorder& r = f.r;
   Module* own = outer.find("classifier.dense");
-  const Tensor first = r.slice(r.view(hidden, {f.dims.b, f.dims.s * f.dims.h}), f.dims.h);
+  const Tensor first = first_tokens(f, hidden);
   Tensor pooled = apply_linear(f, own != nullptr ? *own : *base(outer, "pooler.dense"), first);
   pooled = r.dropout(r.tanh(pooled), f.hidden_dropout);
   Module* classifier = outer.find(own != nullptr ? "classifier.out_proj" : "classifier");
@@ -115,8 +123,7 @@ Tensor BertArchitecture::classify(Forward& f, const Modules& outer, const Tensor
 
 Tensor BertArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                               Tensor* outputs) const {
-  const bool masked_words = outer.find("cls.predictions.transform.dense") != nullptr || outer.find("lm_head.dense");
-  Tensor logits = masked_words ? words(f, outer, hidden) : classify(f, outer, hidden);
+  Tensor logits = predicts_words(outer) ? words(f, outer, hidden) : classify(f, outer, hidden);
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = plain_loss(f, logits, labels);
   if (outputs != nullptr) *outputs = std::move(logits);

@@ -27,12 +27,17 @@ class BertArchitecture : public Architecture {
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                             Tensor* outputs) const override;
 
- private:
+ protected:
   // The module called `name` of the base model, under its name inside of a class with a head or alone.
   [[nodiscard]] Module* base(const Modules& outer, const std::string& name) const;
-  [[nodiscard]] Tensor words(Forward& f, const Modules& outer, const Tensor& hidden) const;
-  [[nodiscard]] Tensor classify(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  // Whether the class has a head that predicts masked words.
+  [[nodiscard]] virtual bool predicts_words(const Modules& outer) const;
+  [[nodiscard]] virtual Tensor words(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  [[nodiscard]] virtual Tensor classify(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  // The first token of each row.
+  [[nodiscard]] static Tensor first_tokens(Forward& f, const Tensor& hidden);
 
+ private:
   Names names_;
 };
 

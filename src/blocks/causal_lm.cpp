@@ -24,7 +24,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
             const ItemScope scope(f.r, f.items.block);
             return architecture.layer(f, context, std::move(x), inputs);
           },
-          &f.second_output);
+          architecture.checkpoint_variables(f));
     } else {
       const ItemScope scope(r, f.items.block);
       hidden = architecture.layer(f, context, hidden, inputs);

@@ -69,7 +69,7 @@ Routing route(Forward& f, const LayerContext& layer, Module& router, const Route
   const Tensor probabilities = shape.explicit_type ? r.softmax(routing.logits, DType::fp32)
                                                    : r.softmax(r.cast(routing.logits, DType::fp32), std::nullopt);
   auto [values, indices] = r.top_of_rows(probabilities, layer.dims.top);
-  if (shape.normalise) values = r.div_in_place(values, r.sum_of_rows(values));
+  if (shape.normalise || layer.kind.moe->normalised) values = r.div_in_place(values, r.sum_of_rows(values));
   if (shape.back) values = r.cast(values, routing.logits.dtype());
   routing.weights = std::move(values);
   routing.indices = std::move(indices);

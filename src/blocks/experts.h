@@ -15,7 +15,7 @@ struct Routing {
 };
 
 // softmax in fp32 over the experts, the best ones kept. `explicit_type`: softmax(..., dtype=float) instead of .float() before it;
-// `normalise`: weights divided by their sum; `back`: weights in the logits' type.
+// `normalise`: weights divided by their sum, whatever the config says; `back`: weights in the logits' type.
 struct RouterShape {
   bool explicit_type = false;
   bool normalise = true;

@@ -21,6 +21,16 @@ Size dimension(SymbolTable& symbols, const std::string& name, std::string_view m
   }
 }
 
+LinearDims linear_dims(SymbolTable& symbols, const LinearAttentionShape& shape) {
+  LinearDims dims;
+  dims.key_heads = dimension(symbols, "hk", "key heads of the linear attention", shape.key_heads);
+  dims.value_heads = dimension(symbols, "hv", "value heads of the linear attention", shape.value_heads);
+  dims.key_width = dimension(symbols, "dk", "width of its key heads", shape.key_head_dim);
+  dims.value_width = dimension(symbols, "dvl", "width of its value heads", shape.value_head_dim);
+  dims.kernel = dimension(symbols, "kc", "tokens that a convolution sees", shape.kernel);
+  return dims;
+}
+
 KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
   const AttentionShape& attention = kind.attention;
   KindDims dims;
@@ -40,6 +50,7 @@ KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
     dims.expert_width = dimension(symbols, "fe", "width of an expert", kind.moe->intermediate);
     dims.shared_width = dimension(symbols, "fs", "width of the shared experts", kind.moe->shared_intermediate);
   }
+  if (kind.linear_attention) dims.linear = linear_dims(symbols, *kind.linear_attention);
   return dims;
 }
 

@@ -13,6 +13,11 @@
 
 namespace membill {
 
+// Of a linear attention.
+struct LinearDims {
+  Size key_heads, value_heads, key_width, value_width, kernel;
+};
+
 // Symbols of one layer kind, as the formulas print them.
 struct KindDims {
   Size a, k, d;                                   // query heads, key/value heads, head dimension
@@ -20,6 +25,7 @@ struct KindDims {
   Size rotary;                                    // rotated part of d
   Size f;                                         // MLP width
   Size experts, top, expert_width, shared_width;  // MoE
+  LinearDims linear;
 };
 
 // Symbols of the whole model and plan.
@@ -179,9 +185,10 @@ struct Forward {
   bool quiet = false;                             // the moment is the caller's: the forward begins none of its own
   Tensor position_bias{}, cross_bias{};           // t5: what a stack's first layer makes for all of its layers
   Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
-  PromptEncoder* prompt = nullptr;                // of the virtual tokens before the text
-  Tensor labels{};                                // of text and virtual tokens, where the latter exist
-  std::vector<Tensor> caller_locals{};            // local variables of the code that calls the model
+  std::vector<std::unique_ptr<Parameter>> leaves{};  // tensors that the forward makes and that need a gradient
+  PromptEncoder* prompt = nullptr;                   // of the virtual tokens before the text
+  Tensor labels{};                                   // of text and virtual tokens, where the latter exist
+  std::vector<Tensor> caller_locals{};               // local variables of the code that calls the model
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

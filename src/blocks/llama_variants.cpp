@@ -39,4 +39,23 @@ Tensor Ernie45MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const 
   return shares ? f.r.add(chosen, shared, "experts and shared experts") : chosen;
 }
 
+Heads HunyuanArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  return project_plain(f, layer, hidden);
+}
+
+void HunyuanArchitecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {
+  LlamaArchitecture::rotate(f, layer, inputs, heads);
+  heads.q = norm(f, layer.modules.at("self_attn.query_layernorm"), heads.q);
+  heads.k = norm(f, layer.modules.at("self_attn.key_layernorm"), heads.k);
+}
+
+void Ministral3Architecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs,
+                                    Heads& heads) const {
+  Recorder& r = f.r;
+  LlamaArchitecture::rotate(f, layer, inputs, heads);
+  const Shape line{f.dims.s, Size(1)};
+  const Tensor wide = r.empty(line, DType::fp32, "scale of each place in fp32");
+  heads.q = r.mul(heads.q, r.cast(wide, heads.q.dtype()), "scaled queries");
+}
+
 }  // namespace membill

@@ -1,4 +1,4 @@
-// Small departures from llama's block: seed_oss, exaone4, ernie4_5.
+// Small departures from llama's block: seed_oss, exaone4, ernie4_5, hunyuan_v1_dense, ministral3.
 #pragma once
 
 #include "blocks/llama.h"
@@ -30,6 +30,19 @@ class Ernie45Architecture : public LlamaArchitecture {
 class Ernie45MoeArchitecture : public Ernie45Architecture {
  protected:
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// Norms on q and k once they are rotated (hunyuan_v1_dense).
+class HunyuanArchitecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+// Queries are scaled by their place (ministral3).
+class Ministral3Architecture : public LlamaArchitecture {
+ protected:
+  void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
 };
 
 }  // namespace membill

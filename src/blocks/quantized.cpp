@@ -18,6 +18,20 @@ Tensor half_matrix(Recorder& r, const Shape& shape) {
   return r.empty(shape, DType::fp16, "dequantised matrix in fp16");
 }
 
+// bitsandbytes 0.50 backends/cuda/ops.py _gemm_4bit_use_custom_cuda, as it chooses on an A100: a kernel that reads the codes itself, for
+// a small matrix and few rows.
+bool reads_codes(const Forward& f, const Shape& weight, const Size& rows) {
+  constexpr std::int64_t kSmall = 4 * 1024 * 1024, kTile = 64;
+  const SymbolTable& symbols = f.r.symbols();
+  const std::int64_t outputs = symbols.evaluate(weight.rows), inputs = symbols.evaluate(weight.width);
+  if (inputs % kBlock != 0 || outputs * inputs >= kSmall) return false;
+  const std::int64_t tiles = ceil_div(outputs, kTile);
+  if (inputs * 2 < outputs) return symbols.evaluate(rows) <= (tiles * 3 < f.multiprocessors ? 1536 : 512);
+  if (tiles * 4 > f.multiprocessors) return false;
+  if (inputs < outputs) return symbols.evaluate(rows) <= 384;
+  return symbols.evaluate(rows) <= (tiles * 8 <= f.multiprocessors ? 32 : 128);
+}
+
 // _functions.py MatMul4Bit.forward and backends' _dequant_linear_fallback: scales decoded twice when nested, matrix, product.
 Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
@@ -27,7 +41,9 @@ Tensor matmul_4bit(Forward& f, Module& module, Tensor x) {
   const Generations software = generations(f.plan);
   const bool casts = software.quantizes_from_half && in.dtype() != DType::fp16;
   Tensor out;
-  {
+  if (!software.quantizes_from_half && reads_codes(f, shape, in.rows())) {
+    out = r.empty({in.rows(), shape.rows}, in.dtype(), module.weight.label);
+  } else {
     const ItemPair before = r.items();
     const ItemScope scope(r, dequantized_items(r));
     Tensor decoded, shifted;

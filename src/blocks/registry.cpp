@@ -6,6 +6,7 @@
 #include "blocks/bert.h"
 #include "blocks/bloom.h"
 #include "blocks/cohere.h"
+#include "blocks/encoders.h"
 #include "blocks/falcon.h"
 #include "blocks/fused_llama.h"
 #include "blocks/gemma.h"
@@ -24,10 +25,12 @@
 #include "blocks/megatron.h"
 #include "blocks/moe.h"
 #include "blocks/mpt.h"
+#include "blocks/multi_axis_rotary.h"
 #include "blocks/nemotron.h"
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
 #include "blocks/phi.h"
+#include "blocks/qwen_hybrid.h"
 #include "blocks/t5.h"
 #include "blocks/torchtune.h"
 
@@ -51,11 +54,19 @@ constexpr RouterShape kQwenRouter{.explicit_type = true, .normalise = false, .ba
 const MixtralArchitecture kQwen3Moe(kQwenRouter);
 const Qwen2MoeArchitecture kQwen2Moe(kQwenRouter);
 const OlmoeArchitecture kOlmoe(kQwenRouter);
+const QwenHybridArchitecture kQwen3Next(kQwenRouter);
+constexpr RouterShape kNormalisingRouter{.explicit_type = true, .normalise = true, .back = true};
+const MultiAxis<QwenHybridArchitecture, interleaved_tables> kQwen35(kNormalisingRouter);
+const MultiAxis<LlamaArchitecture, sectioned_tables, false> kQwen2Vl;
+const MultiAxis<LlamaArchitecture, interleaved_tables> kQwen3Vl;
+const MultiAxis<MixtralArchitecture, interleaved_tables> kQwen3VlMoe(kNormalisingRouter);
 const GraniteMoeArchitecture kGraniteMoe;
 const Olmo3Architecture kOlmo3;
 const SeedOssArchitecture kSeedOss;
 const Exaone4Architecture kExaone4;
 const Ernie45Architecture kErnie45;
+const HunyuanArchitecture kHunyuan;
+const Ministral3Architecture kMinistral3;
 const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
 const GptBigCodeArchitecture kGptBigCode;
@@ -67,6 +78,9 @@ const Glm4MoeArchitecture kGlm4Moe;
 const MinimaxM2Architecture kMinimaxM2;
 const BertArchitecture kBert;
 const BertArchitecture kRoberta({.stem = "roberta.", .counts_positions = true});
+const ElectraArchitecture kElectra;
+const DistilBertArchitecture kDistilBert;
+const ModernBertArchitecture kModernBert;
 const ArceeArchitecture kArcee;
 const NemotronArchitecture kNemotron;
 const GptOssArchitecture kGptOss;
@@ -104,10 +118,13 @@ const std::array kPrograms = {
     Row{"arcee", &kArcee},
     Row{"bert", &kBert},
     Row{"bloom", &kBloom},
+    Row{"camembert", &kRoberta},
     Row{"cohere", &kCohere},
     Row{"cohere2", &kCohere2},
     Row{"deepseek_v2", &kDeepseekV2},
     Row{"deepseek_v3", &kDeepseekV3},
+    Row{"distilbert", &kDistilBert},
+    Row{"electra", &kElectra},
     Row{"ernie4_5", &kErnie45},
     Row{"ernie4_5_moe", &kErnie45Moe},
     Row{"exaone4", &kExaone4},
@@ -127,12 +144,15 @@ const std::array kPrograms = {
     Row{"gptj", &kGptJ},
     Row{"granite", &kGranite},
     Row{"granitemoe", &kGraniteMoe},
+    Row{"hunyuan_v1_dense", &kHunyuan},
     Row{"kimi_k2", &kDeepseekV3},
     Row{"llama", &kLlama},
     Row{"llama4_text", &kLlama4},
     Row{"minimax_m2", &kMinimaxM2},
+    Row{"ministral3", &kMinistral3},
     Row{"mistral", &kLlama},
     Row{"mixtral", &kMixtral},
+    Row{"modernbert", &kModernBert},
     Row{"mpt", &kMpt},
     Row{"nemotron", &kNemotron},
     Row{"olmo", &kOlmo},
@@ -144,9 +164,16 @@ const std::array kPrograms = {
     Row{"phi3", &kPhi3},
     Row{"phimoe", &kPhimoe},
     Row{"qwen2", &kLlama},
+    Row{"qwen2_5_vl_text", &kQwen2Vl},
     Row{"qwen2_moe", &kQwen2Moe},
+    Row{"qwen2_vl_text", &kQwen2Vl},
     Row{"qwen3", &kLlama},
+    Row{"qwen3_5_moe_text", &kQwen35},
+    Row{"qwen3_5_text", &kQwen35},
     Row{"qwen3_moe", &kQwen3Moe},
+    Row{"qwen3_next", &kQwen3Next},
+    Row{"qwen3_vl_moe_text", &kQwen3VlMoe},
+    Row{"qwen3_vl_text", &kQwen3Vl},
     Row{"roberta", &kRoberta},
     Row{"seed_oss", &kSeedOss},
     Row{"smollm3", &kLlama},

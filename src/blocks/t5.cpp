@@ -1,5 +1,6 @@
 #include "blocks/t5.h"
 
+#include <memory>
 #include <string>
 
 #include "blocks/attention.h"
@@ -109,6 +110,16 @@ bool shares_biases(const Forward& f) {
   return false;
 }
 
+// Under checkpointing a stack's common zeros are a leaf that needs a gradient.
+Tensor zero_bias(Forward& f, const KindDims& dims, DType type) {
+  Tensor bias = f.r.empty({dims.a * f.dims.s, f.dims.s}, type, "zero position bias");
+  if (f.plan.checkpointing.mode == Checkpointing::none || !shares_biases(f)) return bias;
+  f.leaves.push_back(std::make_unique<Parameter>());
+  bias.body().requires_grad = true;
+  bias.body().leaf = f.leaves.back().get();
+  return bias;
+}
+
 struct Call {
   const LayerContext& layer;
   std::string module;
@@ -122,7 +133,7 @@ Tensor attention(Forward& f, const Call& call, const Tensor& hidden) {
   const auto project = [&](const char* name, const Tensor& from) {
     return r.view(apply_linear(f, call.layer.modules.at(call.module + name), from), {f.dims.N * dims.a, dims.d});
   };
-  const Tensor& from = call.crosses ? call.inputs.extra : hidden;
+  const Tensor& from = call.crosses ? f.encoder_states : hidden;
   const Tensor q = project(".q", hidden);
   const Tensor k = project(".k", from);
   const Tensor v = project(".v", from);
@@ -130,7 +141,7 @@ Tensor attention(Forward& f, const Call& call, const Tensor& hidden) {
   if (Module* table = call.layer.modules.find(call.module + ".relative_attention_bias"))
     bias = compute_bias(f, dims, *table, call.decoder);
   else if (!bias.defined())
-    bias = r.empty({dims.a * f.dims.s, f.dims.s}, q.dtype(), "zero position bias");
+    bias = zero_bias(f, dims, q.dtype());
   AttentionCall attend{dims, call.layer.kind.attention, choose_attention(f, call.layer.kind, true), {}};
   attend.native_softmax = attend.keeps_softmax = true;
   const bool eager = attend.choice.kernel == AttentionKernel::eager;
@@ -173,7 +184,7 @@ Tensor T5Architecture::enter_section(Forward& f, const Modules& outer, const Sec
   Recorder& r = f.r;
   const ItemScope scope(r, f.items.embedding);
   hidden = norm(f, outer.at("encoder.final_layer_norm"), hidden);
-  inputs.extra = f.encoder_states = r.dropout(std::move(hidden), f.hidden_dropout);
+  f.encoder_states = r.dropout(std::move(hidden), f.hidden_dropout);
   f.locals.clear();
   f.position_bias.drop();
   const Shape per_token{f.dims.N, Size(1)};
@@ -188,7 +199,7 @@ Tensor T5Architecture::enter_section(Forward& f, const Modules& outer, const Sec
 
 Tensor T5Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
   Recorder& r = f.r;
-  const bool decoder = inputs.extra.defined();
+  const bool decoder = f.encoder_states.defined();
   const auto attend = [&](const std::string& place, const char* name, bool crosses) {
     const Tensor normed = norm(f, layer.modules.at(place + ".layer_norm"), hidden);
     const Call call{layer, place + "." + name, inputs, crosses, decoder};
@@ -201,6 +212,10 @@ Tensor T5Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidde
   if (!shares_biases(f)) f.cross_bias.drop();
   const ItemScope scope(r, f.items.boundary);
   return feed_forward(f, layer, decoder ? "layer.2" : "layer.1", hidden);
+}
+
+Recorder::CheckpointVariables T5Architecture::checkpoint_variables(Forward& f) const {
+  return {{&f.position_bias, &f.encoder_states, &f.cross_bias}, {&f.position_bias, &f.cross_bias}};
 }
 
 Tensor T5Architecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {

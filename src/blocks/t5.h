@@ -18,7 +18,7 @@ class T5Architecture : public Architecture {
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                             Tensor* outputs) const override;
   [[nodiscard]] bool causal() const override { return false; }
-  [[nodiscard]] bool recomputes() const override { return false; }
+  [[nodiscard]] Recorder::CheckpointVariables checkpoint_variables(Forward& f) const override;
   [[nodiscard]] std::string_view embedding_name() const override { return "shared"; }
 };
 

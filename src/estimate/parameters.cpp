@@ -12,6 +12,7 @@
 #include "estimate/prompt_encoder.h"
 #include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
+#include "membill/vision_part.h"
 
 namespace membill {
 namespace {
@@ -182,6 +183,10 @@ class Builder {
         job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
         continue;
       }
+      if (is_vision_part(layer.section)) {
+        add_idle(spec, names.shape(spec));
+        continue;
+      }
       const std::string name = local_name(spec);
       Module* module = modules.find(name);
       if (module == nullptr) {
@@ -206,6 +211,16 @@ class Builder {
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }
+  }
+
+  void add_idle(const TensorSpec& spec, const Shape& shape) {
+    if (!is_quantized(spec)) {
+      const DType type = spec.own_dtype.value_or(unquantized_dtype(plan_, spec.role));
+      job_.idle.push_back(place_parameter(r_, plan_, shape, type, label(spec), weights_, false));
+      return;
+    }
+    const std::unique_ptr<QuantizedWeight> stored = store_quantized(r_, quantizer_, shape);
+    job_.idle.insert(job_.idle.end(), stored->parts.begin(), stored->parts.end());
   }
 
   // A hand-written loop that quantises module by module makes a tied head's own matrix before it ties it.

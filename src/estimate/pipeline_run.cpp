@@ -150,7 +150,7 @@ void PipelineRun::backward(const PipelineTurn& turn) {
     r.backward(std::move(pass->output));
   } else {
     r.set_items({f_.items.block.backward, f_.items.block.backward});
-    r.backward_from(std::exchange(pass->output, {}), pass->output_gradient);
+    r.backward_from({std::exchange(pass->output, {})}, {pass->output_gradient});
   }
   r.drop_graph();
   input_gradient_ = std::move(pass->leaf.gradient);

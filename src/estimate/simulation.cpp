@@ -6,6 +6,7 @@
 #include "blocks/generations.h"
 #include "blocks/serve.h"
 #include "estimate/engines/engine.h"
+#include "estimate/engines/placement.h"
 #include "estimate/evaluation.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
@@ -55,8 +56,6 @@ class JobRun {
       r_.set_matmul_workspace(Size(matmul_workspace_bytes(hardware, plan).count()));
     r_.keep_results_of(kept_operators(plan.checkpointing));
     if (model.dimensions_known) program_ = find_architecture(model.model_type, plan.implementation);
-    if (program_ != nullptr && !program_->recomputes() && plan.checkpointing.mode != Checkpointing::none)
-      program_ = nullptr;
   }
 
   Simulation run() {
@@ -78,6 +77,7 @@ class JobRun {
  private:
   void train(JobModules& job, Simulation& result) {
     engine_ = make_engine(r_, model_, plan_, hardware_);
+    place_idle(job);
     if (engine_ != nullptr) {
       engine_->wrap(job);
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
@@ -99,6 +99,17 @@ class JobRun {
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trainable_parameters = job.trainable_elements;
     result.trace = writer_.finish();  // while everything of the step is alive
+  }
+
+  // What no batch reaches is never gathered where an engine shards parameters: each card keeps its part.
+  void place_idle(JobModules& job) {
+    if (plan_.sharding.offload.find("param") != std::string::npos && plan_.engine == Engine::deepspeed) return;
+    const Size ranks(sharding_ranks(plan_, hardware_));
+    for (Tensor& weight : job.idle) {
+      if (weight.handle()->storage != nullptr) continue;
+      const Size part = symbols_.ceil_div(weight.shape().elements(), ranks);
+      weight = r_.empty({part, Size(1)}, weight.dtype(), "part of an idle weight", writer_.item("weights.base"));
+    }
   }
 
   void serve(JobModules& job, Simulation& result) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/module_names.h"
+#include "membill/vision_part.h"
 
 namespace membill {
 
@@ -15,6 +16,7 @@ TrainedTensors::TrainedTensors(const ModelSpec& model, const TrainingPlan& plan)
 }
 
 bool TrainedTensors::trains(const Section& section, std::int64_t layer, const TensorSpec& tensor) const {
+  if (is_vision_part(section)) return false;
   if (plan_.method != Method::freeze) return plan_.method == Method::full;
   if (in_trained_layer(section, layer)) return true;
   const std::string name = with_layer(tensor.name, layer);

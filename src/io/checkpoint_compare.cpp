@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "io/safetensors.h"
 #include "membill/units.h"
+#include "membill/vision_part.h"
 
 namespace membill::io {
 namespace {
@@ -117,6 +118,7 @@ struct Expected {
 std::map<std::string, Expected, std::less<>> census_of(const ModelSpec& spec) {
   std::map<std::string, Expected, std::less<>> result;
   for (const Section& section : spec.sections) {
+    if (is_vision_part(section)) continue;  // releases name its tensors in many ways
     for (std::size_t i = 0; i < static_cast<std::size_t>(section.repeats()); ++i) {
       const std::size_t kind = section.layer_kinds.empty() ? 0 : static_cast<std::size_t>(section.layer_kinds[i]);
       for (const TensorSpec& tensor : section.kinds.at(kind).tensors) {
@@ -197,7 +199,9 @@ class Comparison {
   [[nodiscard]] bool is_harmless(std::string_view name) const {
     if (has_ending(name, kBufferEndings)) return true;
     if (spec_.tied_embeddings && is_one_of(name, kTiedCopies)) return true;
-    return !spec_.not_counted.empty() && is_one_of(first_part(name), kOtherParts);
+    const bool others =
+        !spec_.not_counted.empty() || (!spec_.sections.empty() && is_vision_part(spec_.sections.back()));
+    return others && is_one_of(first_part(name), kOtherParts);
   }
 
   // Split or fused otherwise: both sides differ in names but hold the same, or (packed or not to be seen) are experts on both sides.

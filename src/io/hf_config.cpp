@@ -136,6 +136,23 @@ Value text_config_of(const Value& config, const Value* part, const std::string& 
   return text;
 }
 
+// The vision part as a config of its own: the file's, or what the class builds when the file does not speak of it (of a type that
+// other classes share, each builds another one: not known). Its type is the file's where that has class defaults, else the wrapper's.
+void read_vision_part(const Value& config, const Value& defaults, const std::string& type, LoadedModel& model) {
+  const Value* parts = map_at(defaults, "parts");
+  const Value* written = map_at(config, "vision_config");
+  const std::string by_class = parts == nullptr ? std::string() : text_at(*parts, "vision_config");
+  const std::string by_file = written == nullptr ? std::string() : text_at(*written, "model_type");
+  model.vision_type = defaults_of(by_file).is_map() && by_file != type ? by_file : by_class;
+  if (written == nullptr && !by_class.starts_with(type)) model.vision_type.clear();
+  if (model.vision_type.empty()) return;
+  const Value own_defaults = defaults_of(model.vision_type);
+  const Value part = written == nullptr ? Value::make_map() : *written;
+  model.vision = own_defaults.is_map() ? with_class_defaults(part, own_defaults) : part;
+  model.wrapper = with_class_defaults(config, defaults);
+  model.wrapper_type = type;
+}
+
 void refuse_type(const std::string& type, const std::string& key, const LoadedModel& model, Problems& problems) {
   std::vector<std::string_view> known;
   for (const Family& family : families()) known.push_back(family.model_type);
@@ -169,6 +186,7 @@ void resolve_config(const Value& config, LoadedModel& model, Problems& problems)
     return refuse_type(blame_part ? text_type : type, key, model, problems);
   }
   if (is_wrapper) model.part = part_key;
+  if (is_wrapper && defaults.is_map()) read_vision_part(config, defaults, type, model);
   model.not_counted = left_out_parts(config, is_wrapper ? map_at(defaults, "parts") : nullptr);
   const Value own = is_wrapper ? text_config_of(config, part, text_type, defaults) : config;
   const Value own_defaults = is_wrapper ? defaults_of(text_type) : defaults;

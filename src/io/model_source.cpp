@@ -12,6 +12,7 @@
 #include "io/json_reader.h"
 #include "io/safetensors.h"
 #include "membill/catalog.h"
+#include "membill/vision_part.h"
 
 namespace membill::io {
 namespace {
@@ -150,6 +151,22 @@ LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::s
   return load_preset(files.find(name).value(), name, found.front().alias);
 }
 
+// The weights of the vision part, where its class is known.
+bool add_vision(const LoadedModel& model, ModelSpec& spec, Problems& problems) {
+  if (model.vision_type.empty()) return false;
+  Problems found;
+  const VisionPart part{model.wrapper_type, model.vision_type, model.wrapper, model.vision};
+  if (!add_vision_part(spec, part, found)) return false;
+  for (Problem problem : found.list()) {
+    problem.file = model.file;
+    problem.key = "vision_config." + problem.key;
+    problems.add(std::move(problem));
+  }
+  spec.warnings.push_back(
+      "vision_config: its weights are counted, untrained; what images need beside their tokens is not counted");
+  return true;
+}
+
 }  // namespace
 
 LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const std::string& key) {
@@ -193,12 +210,14 @@ ModelSpec describe_model(const LoadedModel& model) {
     if (!model.part.empty() && !problem.key.empty()) problem.key = model.part + "." + problem.key;
     problems.add(std::move(problem));
   }
+  const bool sees = add_vision(model, spec, problems);
   problems.throw_if_any();
   spec.name = model.name;
   spec.source = model.source;
   spec.stored_dtype = model.stored_dtype;
   spec.quantization = model.quantization;
-  spec.not_counted = model.not_counted;
+  for (const std::string& part : model.not_counted)
+    if (!sees || part != "vision_config") spec.not_counted.push_back(part);
   spec.warnings.insert(spec.warnings.end(), model.warnings.begin(), model.warnings.end());
   if (!model.folder.empty()) {
     if (const std::optional<Checkpoint> checkpoint = read_checkpoint(model.folder)) {

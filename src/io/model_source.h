@@ -25,8 +25,10 @@ struct LoadedModel {
   std::string folder;        // where checkpoint files may lie; empty: nowhere
   std::string stored_dtype;  // torch_dtype or dtype as written; empty = not said
   std::string quantization;  // quant_method of the file; empty = none
-  std::vector<std::string> not_counted;  // keys of the parts that are left out ("vision_config")
-  std::vector<std::string> warnings;     // what was assumed to read the file
+  Value wrapper, vision;     // of a multimodal wrapper: the whole, and its vision part
+  std::string wrapper_type, vision_type;  // their model types; empty: none
+  std::vector<std::string> not_counted;   // keys of the parts that are left out ("vision_config")
+  std::vector<std::string> warnings;      // what was assumed to read the file
 };
 
 // Finds and reads the model that `argument` names:

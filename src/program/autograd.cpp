@@ -74,14 +74,12 @@ class BackwardRun {
  public:
   explicit BackwardRun(Recorder& recorder) : recorder_(recorder), writer_(recorder.writer_) {}
 
-  void run(const Edge& root, Tensor gradient, const Edge& second = {}, Tensor second_gradient = {}) {
-    if (root.leaf != nullptr) return recorder_.accumulate(*root.leaf, std::move(gradient));
-    collect(root.node);
+  void run(const std::vector<Edge>& roots, Gradients gradients) {
+    collect(roots);
     const int outer = writer_.unit();
     const bool grad_enabled = recorder_.grad_enabled_;
     recorder_.grad_enabled_ = false;
-    deliver(root, std::move(gradient));
-    if (second.node != nullptr) deliver(second, std::move(second_gradient));
+    deliver_all(roots, gradients);
     for (std::shared_ptr<Node>& node : order_) {
       visit(outer, node->unit, node->layer);
       execute(*node);
@@ -92,20 +90,20 @@ class BackwardRun {
   }
 
   // Inside of a node. See Recorder::backward_recomputing.
-  void run_recomputing(const Recorder::FirstGraph& first, Parameter& input, Tensor gradient,
-                       const std::function<Tensor()>& recompute) {
+  void run_recomputing(const Recorder::FirstGraph& first, std::vector<Parameter>& inputs, Gradients& gradients,
+                       const std::function<std::vector<Tensor>()>& recompute) {
     block_ = &first;
-    input_ = &input;
-    collect(first.output.node);
-    deliver(first.output, std::move(gradient));
+    inputs_ = &inputs;
+    collect(first.outputs);
+    deliver_all(first.outputs, gradients);
     std::size_t done = 0;
     for (; done < order_.size() && !(order_[done]->unpacks && has_gradient(*order_[done])); ++done)
       execute(*order_[done]);
     if (done == order_.size()) return;
     const std::int64_t next = order_[done]->sequence;
-    const std::shared_ptr<Node> root = recompute().body().node;
+    const std::shared_ptr<Node> root = recompute().front().body().node;
     block_ = nullptr;
-    run_again(root, next - first.output.node->sequence + root->sequence);
+    run_again(root, next - first.outputs.front().node->sequence + root->sequence);
   }
 
  private:
@@ -119,7 +117,7 @@ class BackwardRun {
     buffers_.clear();
     order_.clear();
     std::unordered_map<Parameter*, Pending> pending = std::move(pending_);
-    collect(root);
+    collect({Edge{root}});
     pending_ = std::move(pending);
     for (std::shared_ptr<Node>& node : order_) {
       if (const auto at = waiting.find(node->sequence); at != waiting.end())
@@ -131,16 +129,24 @@ class BackwardRun {
 
   [[nodiscard]] bool has_gradient(const Node& node) const { return buffers_.count(&node) != 0; }
 
-  // Edges to the block's input lead to `input_`; others that leave the block lead nowhere.
+  // Edges to the block's inputs lead to `inputs_`; others that leave the block lead nowhere.
   [[nodiscard]] Edge inside(const Edge& edge) const {
     if (block_ == nullptr || !edge.valid()) return edge;
-    if (edge.node == block_->input.node && edge.leaf == block_->input.leaf) return {nullptr, 0, input_};
+    for (std::size_t i = 0; i < block_->inputs.size(); ++i) {
+      const Edge& input = block_->inputs[i];
+      if (edge.node == input.node && edge.input == input.input && edge.leaf == input.leaf)
+        return {nullptr, 0, &(*inputs_)[i]};
+    }
     return edge.node != nullptr && edge.node->sequence < block_->from ? Edge{} : edge;
   }
 
-  void collect(const std::shared_ptr<Node>& root) {
-    std::vector<std::shared_ptr<Node>> stack{root};
-    std::unordered_set<Node*> seen{root.get()};
+  void collect(const std::vector<Edge>& roots) {
+    std::vector<std::shared_ptr<Node>> stack;
+    std::unordered_set<Node*> seen;
+    for (const Edge& root : roots) {
+      if (root.leaf != nullptr) ++pending_[root.leaf].uses;
+      if (root.node != nullptr && seen.insert(root.node.get()).second) stack.push_back(root.node);
+    }
     while (!stack.empty()) {
       std::shared_ptr<Node> node = std::move(stack.back());
       stack.pop_back();
@@ -183,6 +189,11 @@ class BackwardRun {
     return gradients;
   }
 
+  void deliver_all(const std::vector<Edge>& edges, Gradients& gradients) {
+    for (std::size_t i = 0; i < edges.size(); ++i)
+      if (edges[i].valid() && gradients[i].defined()) deliver(edges[i], std::move(gradients[i]));
+  }
+
   void deliver(const Edge& edge, Tensor gradient) {
     if (edge.leaf == nullptr) {
       Gradients& buffer = buffers_[edge.node.get()];
@@ -213,24 +224,27 @@ class BackwardRun {
   TraceWriter& writer_;
   int layer_ = 0;
   const Recorder::FirstGraph* block_ = nullptr;  // while its nodes run
-  Parameter* input_ = nullptr;
+  std::vector<Parameter>* inputs_ = nullptr;
   std::vector<std::shared_ptr<Node>> order_;
   std::unordered_map<const Node*, Gradients> buffers_;
   std::unordered_map<Parameter*, Pending> pending_;
 };
 
 void Recorder::backward(Tensor root) {
-  Tensor seed = empty(root.shape(), root.dtype(), "gradient of the loss", items_.backward);
-  BackwardRun(*this).run(edge(root), std::move(seed));
+  const Tensor seed = empty(root.shape(), root.dtype(), "gradient of the loss", items_.backward);  // the caller's
+  BackwardRun(*this).run({edge(root)}, {seed});
 }
 
-void Recorder::backward_from(const Tensor& root, Tensor gradient, const Tensor& second, Tensor second_gradient) {
-  BackwardRun(*this).run(edge(root), std::move(gradient), edge(second), std::move(second_gradient));
+void Recorder::backward_from(const std::vector<Tensor>& roots, const Gradients& gradients) {
+  std::vector<Edge> edges;
+  edges.reserve(roots.size());
+  for (const Tensor& root : roots) edges.push_back(edge(root));
+  BackwardRun(*this).run(edges, gradients);
 }
 
-void Recorder::backward_recomputing(const FirstGraph& first, Parameter& input, Tensor gradient,
-                                    const std::function<Tensor()>& recompute) {
-  BackwardRun(*this).run_recomputing(first, input, std::move(gradient), recompute);
+void Recorder::backward_recomputing(const FirstGraph& first, std::vector<Parameter>& inputs, Gradients& gradients,
+                                    const std::function<std::vector<Tensor>()>& recompute) {
+  BackwardRun(*this).run_recomputing(first, inputs, gradients, recompute);
 }
 
 }  // namespace membill

@@ -1,6 +1,7 @@
 // torch.utils.checkpoint, both kinds (torch 2.15 torch/utils/checkpoint.py). The one that is not reentrant recomputes when the first
 // saved tensor is unpacked: the nodes after the last that saved one have run by then.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -12,21 +13,22 @@ struct Recorder::CheckpointCall {
   std::function<Tensor(Tensor)> body;
   std::optional<DType> autocast;
   std::int64_t saves = 0;  // tensors that autograd saves inside
-  bool reentrant = false;
-  bool offload = false;
-  Tensor input;
-  ItemId boundary = 0;     // item of an input that comes back from the host
-  FirstGraph first;        // of the kind that is not reentrant
-  std::vector<Held> held;  // by the graph of a reentrant recomputation
-  Tensor returned;         // the input that came back from the host, which a reentrant function's variable holds
+  CheckpointKind kind;
+  std::vector<Tensor> inputs;     // the block's, then those of its variables
+  CheckpointVariables variables;  // those that are inputs, in their order, and those that are outputs
+  Gradients shapes;               // of the outputs: placeholders
+  ItemId boundary = 0;            // item of an input that comes back from the host
+  FirstGraph first;               // of the kind that is not reentrant
+  std::vector<Held> held;         // by the graph of a reentrant recomputation
+  Tensor returned;                // the input that came back from the host, which a reentrant function's variable holds
   std::vector<std::pair<AtenOperator, Tensor>> results;  // of operators that selective checkpointing keeps, in order
-  Tensor* second = nullptr;                              // where the body leaves its second result
-  Shape second_shape;
-  DType second_type = DType::fp32;
-  bool has_second = false;
 
-  // The block's output again; its second result, where the reentrant kind has one, in `other`.
-  Tensor recompute(Recorder& recorder, Parameter& leaf, Tensor& other);
+  // Runs the body, at first or again, and finds its outputs.
+  void run_first(Recorder& recorder, Tensor& output);
+  void choose_outputs(const Recorder& recorder, const Tensor& output);
+  // The block's outputs again.
+  std::vector<Tensor> recompute(Recorder& recorder, std::vector<Parameter>& leaves);
+  std::vector<Tensor> inputs_again(Recorder& recorder, std::vector<Parameter>& leaves);
   Gradients backward(Recorder& recorder, Gradients& gradients);
 };
 
@@ -37,7 +39,7 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   std::vector<CachedCopy> outer_copies = std::move(copies_);
   copies_.clear();
   if (call.autocast) begin_autocast(*call.autocast);
-  if (!call.reentrant) {
+  if (!call.kind.reentrant) {
     saving_ = Saving::stop_at_last;
     saves_ = call.saves;
     muted_ = saves_ == 0;
@@ -49,7 +51,7 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   kept_results_ = nullptr;
   saving_ = Saving::keep;
   muted_ = false;
-  if (call.reentrant) call.held = std::move(held_);
+  if (call.kind.reentrant) call.held = std::move(held_);
   held_ = std::move(outer_held);
   if (call.autocast) end_autocast();
   copies_ = std::move(outer_copies);
@@ -57,84 +59,127 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   return output;
 }
 
+void Recorder::CheckpointCall::run_first(Recorder& r, Tensor& output) {
+  const Tensor& input = inputs.front();
+  if (kind.reentrant) {
+    r.grad_enabled_ = false;
+    output = body(input);
+    r.grad_enabled_ = true;
+    return;
+  }
+  r.saving_ = Saving::count;
+  r.saves_ = 0;
+  r.saved_since_record_ = false;
+  first.from = r.next_sequence_;
+  r.kept_results_ = &results;
+  output = body(input);
+  r.kept_results_ = nullptr;
+  r.saving_ = Saving::keep;
+  saves = r.saves_;
+}
+
+// Variables that the block has not set, or set to what needs no gradient or is no result of its own, are outputs of the reentrant
+// kind only, whose function makes results of all that it returns.
+void Recorder::CheckpointCall::choose_outputs(const Recorder& r, const Tensor& output) {
+  const auto is_output = [&](const Tensor* variable) {
+    if (!variable->defined() || kind.reentrant) return variable->defined();
+    const bool passed = std::any_of(inputs.begin(), inputs.end(),
+                                    [&](const Tensor& input) { return input.handle() == variable->handle(); });
+    return !passed && variable->requires_grad() && variable->body().leaf == nullptr;
+  };
+  std::vector<Tensor*>& outputs = variables.outputs;
+  outputs.erase(std::remove_if(outputs.begin(), outputs.end(), std::not_fn(is_output)), outputs.end());
+  shapes.push_back(r.placeholder(output.shape(), output.dtype()));
+  first.outputs.push_back(r.edge(output));
+  for (const Tensor* variable : outputs) {
+    shapes.push_back(r.placeholder(variable->shape(), variable->dtype()));
+    first.outputs.push_back(r.edge(*variable));
+  }
+}
+
 Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
-                            Tensor* second) {
+                            const CheckpointVariables& variables) {
   if (!grad_enabled_) return body(std::move(input));
   auto call = std::make_shared<CheckpointCall>();
   call->body = body;
   call->autocast = autocast_;
-  call->reentrant = kind.reentrant;
-  call->offload = kind.offload;
+  call->kind = kind;
+  call->inputs.push_back(std::move(input));
+  for (Tensor* variable : variables.inputs) {
+    if (!variable->defined()) continue;
+    call->variables.inputs.push_back(variable);
+    call->inputs.push_back(*variable);
+  }
+  call->variables.outputs = variables.outputs;
   Tensor output;
-  if (kind.reentrant) {
-    grad_enabled_ = false;
-    output = body(input);
-    grad_enabled_ = true;
-  } else {
-    saving_ = Saving::count;
-    saves_ = 0;
-    saved_since_record_ = false;
-    call->first.from = next_sequence_;
-    kept_results_ = &call->results;
-    output = body(input);
-    kept_results_ = nullptr;
-    saving_ = Saving::keep;
-    call->saves = saves_;
-    call->first.output = edge(output);
-    call->first.input = edge(input);
-  }
-  call->second = second;
-  call->has_second = second != nullptr && second->defined();
-  if (call->has_second) {
-    call->second_shape = second->shape();
-    call->second_type = second->dtype();
-  }
-  const bool trains = kind.reentrant ? input.requires_grad() : output.requires_grad();
+  call->run_first(*this, output);
+  const auto needs_gradient = [](const Tensor& x) { return x.requires_grad(); };
+  const bool trains =
+      kind.reentrant ? std::any_of(call->inputs.begin(), call->inputs.end(), needs_gradient) : output.requires_grad();
   if (!trains) return output;
+  call->choose_outputs(*this, output);
+  for (const Tensor& x : call->inputs) call->first.inputs.push_back(edge(x));
   output = detach(output);
-  Tensor kept_input = input;
-  if (kind.offload) {
-    offloaded_ += input.shape().elements() * Size(bytes_per_element(input.dtype())) * writer_.turns(writer_.unit());
-    kept_input = placeholder(input.shape(), input.dtype());
-    kept_input.body().requires_grad = input.requires_grad();
+  std::vector<Tensor*> outputs{&output};
+  for (Tensor* variable : call->variables.outputs) {
+    *variable = detach(*variable);
+    outputs.push_back(variable);
   }
-  call->input = kept_input;
+  if (kind.offload) {
+    Tensor& kept = call->inputs.front();
+    offloaded_ += kept.shape().elements() * Size(bytes_per_element(kept.dtype())) * writer_.turns(writer_.unit());
+    Tensor on_host = placeholder(kept.shape(), kept.dtype());
+    on_host.body().requires_grad = kept.requires_grad();
+    kept = std::move(on_host);
+  }
   call->boundary = items_.forward;
-  record({&output}, {edge(input)},
+  std::vector<Edge> edges = call->first.inputs;
+  record(outputs, std::move(edges),
          [call](Recorder& recorder, Gradients& gradients) { return call->backward(recorder, gradients); });
   return output;
 }
 
-Tensor Recorder::CheckpointCall::recompute(Recorder& recorder, Parameter& leaf, Tensor& other) {
-  Tensor again = offload ? recorder.empty(input.shape(), input.dtype(), "layer input, back from the host", boundary)
-                         : recorder.detach(input);
-  again.body().requires_grad = input.requires_grad();
-  again.body().leaf = input.requires_grad() ? &leaf : nullptr;
-  if (offload && reentrant) returned = again;
+std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vector<Parameter>& leaves) {
+  std::vector<Tensor> again;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Tensor& input = inputs[i];
+    const bool from_host = i == 0 && kind.offload;
+    again.push_back(from_host ? r.empty(input.shape(), input.dtype(), "layer input, back from the host", boundary)
+                              : r.detach(input));
+    again.back().body().requires_grad = input.requires_grad();
+    again.back().body().leaf = input.requires_grad() ? &leaves[i] : nullptr;
+  }
+  return again;
+}
+
+std::vector<Tensor> Recorder::CheckpointCall::recompute(Recorder& recorder, std::vector<Parameter>& leaves) {
+  std::vector<Tensor> again = inputs_again(recorder, leaves);
+  if (kind.offload && kind.reentrant) returned = again.front();
+  for (std::size_t i = 0; i < variables.inputs.size(); ++i) *variables.inputs[i] = std::move(again[i + 1]);
   const ItemPair backward_items = recorder.items();
-  Tensor output = recorder.run_checkpoint_again(*this, again);
+  std::vector<Tensor> outputs{recorder.run_checkpoint_again(*this, again.front())};
   recorder.set_items(backward_items);
-  if (has_second) other = std::move(*second);
-  if (!reentrant) other.drop();
-  return output;
+  for (Tensor* variable : variables.outputs) outputs.push_back(std::exchange(*variable, Tensor()));
+  for (Tensor* variable : variables.inputs) variable->drop();
+  return outputs;
 }
 
 Gradients Recorder::CheckpointCall::backward(Recorder& recorder, Gradients& gradients) {
-  Parameter leaf;
-  Tensor other;
-  if (reentrant) {
+  std::vector<Parameter> leaves(inputs.size());
+  if (kind.reentrant) {
     // torch.autograd.Function makes zeros of a missing gradient.
-    const Tensor zeros =
-        has_second ? recorder.empty(second_shape, second_type, "gradient of the attention weights, zeros") : Tensor();
-    const Tensor output = recompute(recorder, leaf, other);
-    recorder.backward_from(output, gradients[0], other, zeros);
+    for (std::size_t i = 0; i < gradients.size(); ++i)
+      if (!gradients[i].defined())
+        gradients[i] = recorder.empty(shapes[i].shape(), shapes[i].dtype(), "gradient of an unused output, zeros");
+    recorder.backward_from(recompute(recorder, leaves), gradients);
     returned.drop();
   } else {
-    recorder.backward_recomputing(first, leaf, std::move(gradients[0]),
-                                  [&] { return recompute(recorder, leaf, other); });
+    recorder.backward_recomputing(first, leaves, gradients, [&] { return recompute(recorder, leaves); });
   }
   held.clear();
-  return Gradients{std::move(leaf.gradient)};
+  Gradients result;
+  for (Parameter& leaf : leaves) result.push_back(std::move(leaf.gradient));
+  return result;
 }
 
 Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label) {
@@ -196,7 +241,7 @@ Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
     const Tensor again = body(leaves.inputs);
     recorder.set_grad_enabled(false);
     recorder.set_items(backward_items);
-    recorder.backward_from(again, gradients[0]);
+    recorder.backward_from({again}, gradients);
     return leaves.gradients();
   });
   return output;

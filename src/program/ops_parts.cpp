@@ -1,41 +1,61 @@
 // Operators that take tensors apart, fill parts of them or pick elements (torch 2.15 derivatives.yaml, FunctionsManual.cpp).
+#include <algorithm>
+
 #include "program/recorder.h"
 
 namespace membill {
 namespace {
 
 // split_with_sizes_backward: parts that nobody used are made of zeros, then all are joined.
-Tensor join_gradients(Recorder& r, const Gradients& given, std::initializer_list<const Shape*> parts,
-                      const Shape& whole, DType type) {
+Tensor join_gradients(Recorder& r, const Gradients& given, const std::vector<Shape>& parts, const Shape& whole,
+                      DType type) {
   Gradients zeros;
-  auto gradient = given.begin();
-  for (const Shape* part : parts)
-    if (!(gradient++)->defined()) zeros.push_back(r.empty(*part, type, "gradient of an unused part, zeros"));
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (!given[i].defined()) zeros.push_back(r.empty(parts[i], type, "gradient of an unused part, zeros"));
   return r.empty(whole, type, "joined gradient of the parts");
 }
 
 }  // namespace
 
-std::array<Tensor, 3> Recorder::split_in_three(Tensor x, const Shape& first, const Shape& second, const Shape& third) {
+std::vector<Tensor> Recorder::split(Tensor x, std::vector<Shape> shapes) {
   const Tensor in = std::move(x);
-  std::array<Tensor, 3> parts{view(in, first), view(in, second), view(in, third)};
+  std::vector<Tensor> parts;
+  for (const Shape& shape : shapes) parts.push_back(view(in, shape));
   if (!needs_node({&in})) return parts;
-  record({&parts[0], &parts[1], &parts[2]}, {edge(in)},
-         [first, second, third, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-           return Gradients{join_gradients(r, g, {&first, &second, &third}, shape, type)};
+  std::vector<Tensor*> outputs;
+  for (Tensor& part : parts) outputs.push_back(&part);
+  record(outputs, {edge(in)},
+         [shapes = std::move(shapes), shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
+           return Gradients{join_gradients(r, g, shapes, shape, type)};
          });
   return parts;
 }
 
+std::array<Tensor, 3> Recorder::split_in_three(Tensor x, const Shape& first, const Shape& second, const Shape& third) {
+  std::vector<Tensor> parts = split(std::move(x), {first, second, third});
+  return {std::move(parts[0]), std::move(parts[1]), std::move(parts[2])};
+}
+
 std::array<Tensor, 2> Recorder::split_in_two(Tensor x, const Shape& first, const Shape& second) {
-  const Tensor in = std::move(x);
-  std::array<Tensor, 2> parts{view(in, first), view(in, second)};
-  if (!needs_node({&in})) return parts;
-  record({&parts[0], &parts[1]}, {edge(in)},
-         [first, second, shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-           return Gradients{join_gradients(r, g, {&first, &second}, shape, type)};
-         });
-  return parts;
+  std::vector<Tensor> parts = split(std::move(x), {first, second});
+  return {std::move(parts[0]), std::move(parts[1])};
+}
+
+Tensor Recorder::join(const std::vector<Tensor>& parts, const Shape& shape) {
+  Tensor out = empty(shape, parts.front().dtype(), "concatenation");
+  std::vector<Edge> edges;
+  std::vector<Shape> shapes;
+  for (const Tensor& part : parts) {
+    edges.push_back(edge(part));
+    shapes.push_back(part.shape());
+  }
+  if (!grad_enabled_ || std::none_of(edges.begin(), edges.end(), [](const Edge& e) { return e.valid(); })) return out;
+  record({&out}, std::move(edges), [shapes = std::move(shapes)](Recorder& r, Gradients& g) {
+    Gradients gradients;
+    for (const Shape& part : shapes) gradients.push_back(r.view(g[0], part));
+    return gradients;
+  });
+  return out;
 }
 
 // CopySlices around CopyBackwards (torch/csrc/autograd/functions/tensor.cpp): the gradient of the whole is copied, the part of it

@@ -129,6 +129,9 @@ Tensor Recorder::relu(Tensor x) { return pointwise(std::move(x), "relu", Keeps::
 Tensor Recorder::tanh(Tensor x) { return pointwise(std::move(x), "tanh", Keeps::output); }
 Tensor Recorder::sigmoid(Tensor x) { return pointwise(std::move(x), "sigmoid", Keeps::output); }
 
+Tensor Recorder::exp(Tensor x) { return pointwise(autocast_fp32(std::move(x)), "exponential", Keeps::output); }
+Tensor Recorder::softplus(Tensor x) { return pointwise(autocast_fp32(std::move(x)), "softplus", Keeps::input); }
+
 // pow_backward: grad * (exponent * self.pow(exponent - 1)); three tensors until the expression ends.
 Tensor Recorder::power(Tensor x, const char* label) {
   const Tensor in = autocast_fp32(std::move(x));

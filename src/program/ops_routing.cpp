@@ -8,13 +8,13 @@ Tensor Recorder::sub(Tensor a, Tensor b, const char* label) {
   Tensor out = empty(broadcast(x.shape(), y.shape()), x.dtype(), label);
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)},
-         [xs = x.shape(), ys = y.shape(), type = x.dtype(), gx = x.requires_grad(), gy = y.requires_grad()](
-             Recorder& r, Gradients& g) {
+         [xs = x.shape(), ys = y.shape(), xt = x.dtype(), yt = y.dtype(), gx = x.requires_grad(),
+          gy = y.requires_grad()](Recorder& r, Gradients& g) {
            Gradients result(2);
-           if (gy) result[1] = r.empty(g[0].shape(), type, "negated gradient");
-           if (gx) result[0] = r.fit_gradient(std::move(g[0]), xs, type);
+           if (gy) result[1] = r.empty(g[0].shape(), g[0].dtype(), "negated gradient");
+           if (gx) result[0] = r.fit_gradient(std::move(g[0]), xs, xt);
            g[0].drop();
-           if (gy) result[1] = r.fit_gradient(std::move(result[1]), ys, type);
+           if (gy) result[1] = r.fit_gradient(std::move(result[1]), ys, yt);
            return result;
          });
   return out;

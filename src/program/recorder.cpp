@@ -65,9 +65,16 @@ void Recorder::forget_copies() {
   if (outside) writer_.visit(TraceWriter::kNoUnit, true);
 }
 
+// A leaf that needs a gradient (an embedding's output made to, a reentrant checkpoint's input) is cast once, as parameters are.
 Tensor Recorder::autocast_input(Tensor x) {
   if (!autocast_ || x.dtype() != DType::fp32) return x;
-  return cast(std::move(x), *autocast_);
+  Parameter* leaf = x.requires_grad() ? x.body().leaf : nullptr;
+  if (leaf == nullptr) return cast(std::move(x), *autocast_);
+  for (const CachedCopy& entry : copies_)
+    if (entry.weight == leaf) return entry.copy;
+  Tensor copy = cast(std::move(x), *autocast_);
+  copies_.push_back({leaf, writer_.unit(), copy});
+  return copy;
 }
 
 Tensor Recorder::autocast_fp32(Tensor x) {

@@ -101,8 +101,8 @@ class Recorder {
   [[nodiscard]] Tensor saved(const Tensor& x);
   // Runs backward from `root` (its gradient is a scalar that this allocates).
   void backward(Tensor root);
-  // Runs the sub-graph from `root`, and from `second` where defined, with the given gradients (inside a node, for checkpointing).
-  void backward_from(const Tensor& root, Tensor gradient, const Tensor& second = {}, Tensor second_gradient = {});
+  // Runs the sub-graph from those of `roots` that need a gradient, with the given gradients (inside a node, for checkpointing).
+  void backward_from(const std::vector<Tensor>& roots, const Gradients& gradients);
   // Adds `gradient` to the parameter's .grad: stolen when there is none, else added in place.
   void accumulate(Parameter& parameter, Tensor gradient);
   // The layer of the present unit that code now belongs to, from 0.
@@ -120,14 +120,17 @@ class Recorder {
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
   void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
 
-  // torch.utils.checkpoint over `body`: one tensor in, one out. Where the body leaves a second result in `second`, that is an output
-  // of the checkpoint, too. See checkpoint.cpp.
+  // Variables of the caller that a checkpointed block reads, as further inputs, and that it assigns, as further outputs.
+  struct CheckpointVariables {
+    std::vector<Tensor*> inputs, outputs;
+  };
+  // torch.utils.checkpoint over `body`: one tensor in, one out, and what the block has in `variables`. See checkpoint.cpp.
   struct CheckpointKind {
     bool reentrant = false;
     bool offload = false;  // the input waits in host memory for the backward pass
   };
   Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
-                    Tensor* second = nullptr);
+                    const CheckpointVariables& variables = {});
   // Results of these operators are kept from a checkpoint's first forward for its recomputation
   // (torch.utils.checkpoint.create_selective_checkpoint_contexts).
   void keep_results_of(AtenOperators operators) { kept_operators_ = operators; }
@@ -170,9 +173,15 @@ class Recorder {
   Tensor relu(Tensor x);
   Tensor tanh(Tensor x);
   Tensor sigmoid(Tensor x);
+  Tensor exp(Tensor x);       // fp32 under autocast
+  Tensor softplus(Tensor x);  // fp32 under autocast
   Tensor dropout(Tensor x, double p);
   // torch.cat of two tensors into one of `shape`. The gradients are views.
   Tensor concatenate(Tensor first, Tensor second, const Shape& shape);
+  // The same of any number of one type.
+  Tensor join(const std::vector<Tensor>& parts, const Shape& shape);
+  // torch.split into any number of parts, as split_in_three.
+  std::vector<Tensor> split(Tensor x, std::vector<Shape> parts);
   // torch.split into three parts: views. Their gradients are joined in one tensor; a missing one is made of zeros.
   std::array<Tensor, 3> split_in_three(Tensor x, const Shape& part) {
     return split_in_three(std::move(x), part, part, part);
@@ -203,6 +212,11 @@ class Recorder {
   Tensor sum_of_parts(const Tensor& x, const Size& rows);  // x.view(rows, -1, width).sum(1)
   // torch.topk over rows: values and indices.
   std::array<Tensor, 2> top_of_rows(const Tensor& x, const Size& k);
+  Tensor cumulative_sum(Tensor x);
+  // torch.nn.functional.pad with zeros: a copy even where nothing is added. The gradient is cut, likewise.
+  Tensor pad(Tensor x, const Shape& shape);
+  // torch.linalg.solve_triangular(a, b) over `batches` square matrices.
+  Tensor solve_triangular(const Tensor& a, const Tensor& b, const Size& batches);
   // x[index]: as many rows of `width` as the index has.
   Tensor index_rows(const Tensor& x, const Tensor& index, const Size& width);
 
@@ -249,17 +263,17 @@ class Recorder {
   Tensor pointwise(Tensor x, const char* label, Keeps keeps, std::optional<AtenOperator> op = {});
   Tensor power(Tensor x, const char* label);
   Tensor run_checkpoint_again(CheckpointCall& call, const Tensor& input);
-  // The graph of a block's first forward, which saved nothing: its output, the first sequence number that belongs to it, and where
-  // the gradient of the block's input goes.
+  // The graph of a block's first forward, which saved nothing: its outputs, the first sequence number that belongs to it, and where
+  // the gradients of the block's inputs go.
   struct FirstGraph {
-    Edge output;
+    std::vector<Edge> outputs;
     std::int64_t from = 0;
-    Edge input;
+    std::vector<Edge> inputs;
   };
-  // Runs the block's nodes until one needs a saved tensor; `recompute` then gives the output of the same nodes anew, and those of
-  // them that are left run. The gradient of the input stays in `input`.
-  void backward_recomputing(const FirstGraph& first, Parameter& input, Tensor gradient,
-                            const std::function<Tensor()>& recompute);
+  // Runs the block's nodes until one needs a saved tensor; `recompute` then gives the outputs of the same nodes anew, and those of
+  // them that are left run. The gradients of the inputs stay in `inputs`.
+  void backward_recomputing(const FirstGraph& first, std::vector<Parameter>& inputs, Gradients& gradients,
+                            const std::function<std::vector<Tensor>()>& recompute);
   struct Held {
     int unit;
     Tensor tensor;

@@ -9,6 +9,9 @@
 
 #include "base/text.h"
 #include "facts.h"
+#include "io/json_reader.h"
+#include "io/model_source.h"
+#include "membill/vision_part.h"
 #include "support/catch.h"
 #include "support/places.h"
 
@@ -82,6 +85,24 @@ TEST_CASE("every preset has a fact of its total") {
     INFO(entry.path().string());
     CHECK(facts.contains(entry.path().stem().string()));
   }
+}
+
+// The text part as facts.h describes it, and the tower with its projector.
+TEST_CASE("presets with a vision part count as published, whole") {
+  int whole = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    const Json found = preset(entry.path().stem().string());
+    if (!found.contains("part") || !found.contains("published") || found.at("published").contains("differs")) continue;
+    INFO(entry.path().string());
+    const Value config = io::parse_json(found.at("config").dump(), "config");
+    const ModelSpec spec = io::describe_model(io::load_config(config, "config", "config"));
+    if (!is_vision_part(spec.sections.back())) continue;
+    ++whole;
+    CHECK(spec.parameters() == found.at("published").at("parameters").get<std::int64_t>());
+    CHECK(spec.not_counted.empty());
+    for (const TensorSpec& tensor : spec.sections.back().kinds.at(0).tensors) CHECK(tensor.elements() > 0);
+  }
+  CHECK(whole >= 20);
 }
 
 // Two presets may share a hub name's last part only where one of them is called so.

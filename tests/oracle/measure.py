@@ -76,9 +76,11 @@ def autocast(job):
 def micro_batch(model, job, meter):
     accumulate = job.get("accumulate", 1)
     ids = torch.randint(0, 100, (job.get("batch", 1), job.get("seq", 2048)), device="cuda")
+    classifies = (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
+    labels = ids[:, 0] % model.config.num_labels if classifies else ids
     meter.phase("forward")
     with autocast(job), attention_backend(job):
-        loss = model(input_ids=ids, labels=ids)["loss"]
+        loss = model(input_ids=ids, labels=labels)["loss"]
     if accumulate > 1:
         loss = loss / accumulate
     meter.phase("backward")

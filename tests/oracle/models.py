@@ -10,7 +10,7 @@ import checkpoint
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 FOUR_BITS = ("nf4", "fp4")
-NOT_OF_THE_MODEL = ("torch_dtype", "dtype", "architectures", "auto_map", "quantization_config")
+NOT_OF_THE_MODEL = ("torch_dtype", "dtype", "auto_map", "quantization_config")
 
 
 def checkpointing(job):
@@ -59,12 +59,16 @@ def build(config, job):
 
 
 def class_for(config):
-    """The class of the model's head: masked words where `architectures` says so, else the next token."""
+    """The class of the model's head: what `architectures` says, else the next token."""
     import transformers
     named = (config.architectures or [""])[0]
+    if named.endswith("ForSequenceClassification"):
+        return transformers.AutoModelForSequenceClassification
+    if named.endswith("ForMaskedLM"):
+        return transformers.AutoModelForMaskedLM
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
-    return transformers.AutoModelForMaskedLM if named.endswith("ForMaskedLM") else transformers.AutoModelForCausalLM
+    return transformers.AutoModelForImageTextToText if hasattr(config, "vision_config") else transformers.AutoModelForCausalLM
 
 
 def quantized_linear(linear, job):

@@ -5,23 +5,14 @@
 
 #include "catalog/plan_fields/words.h"
 #include "estimate/simulation.h"
-#include "io/embedded.h"
 #include "io/json_reader.h"
+#include "io/model_source.h"
 #include "membill/catalog.h"
 #include "trace/fold.h"
 #include "trace/replay.h"
 
 namespace membill::accuracy {
 namespace {
-
-ModelSpec describe(const Value& config, Problems& problems) {
-  const std::string type = config.find("model_type")->as_string();
-  const Family* family = find_family(type);
-  if (family == nullptr) throw std::runtime_error("no family " + type);
-  const io::EmbeddedFile* defaults = io::find_embedded("defaults", type);
-  const Value full = defaults == nullptr ? config : with_class_defaults(config, io::parse_json(defaults->text, type));
-  return family->describe(full, problems);
-}
 
 // The plan, and of "hardware" the number of cards.
 void read_job(const Value& job, OracleRow& row, Problems& problems) {
@@ -74,7 +65,7 @@ std::vector<OracleRow> read_oracle_rows(const std::string& path) {
     OracleRow row;
     Problems problems;
     row.id = value.find("id")->as_string();
-    row.model = describe(*value.find("config"), problems);
+    row.model = io::describe_model(io::load_config(*value.find("config"), row.id, row.id));
     read_job(*value.find("job"), row, problems);
     if (!problems.empty()) throw std::runtime_error(to_text(problems.list().front()));
     if (const Value* run = value.find("run"); run != nullptr && row.hardware.count > 1)

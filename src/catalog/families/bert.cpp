@@ -1,23 +1,12 @@
 // Encoders: bert, roberta, xlm-roberta. The class that the file's `architectures` names decides what follows the encoder: nothing
 // but the pooler, or the masked-word head, or a classifier.
 #include "catalog/families/decoder.h"
+#include "catalog/families/encoder_head.h"
 #include "catalog/families/list.h"
 
 namespace membill::census {
 
 namespace {
-
-enum class Head : std::uint8_t { pooler, words, pretraining, classifier };
-
-Head read_head(const ConfigReader& config) {
-  const std::vector<std::string> classes = config.words("architectures");
-  const std::string name = classes.empty() ? "" : classes.front();
-  const auto ends_with = [&](std::string_view end) { return name.ends_with(end); };
-  if (ends_with("ForMaskedLM") || ends_with("LMHeadModel") || ends_with("ForCausalLM")) return Head::words;
-  if (ends_with("ForPreTraining")) return Head::pretraining;
-  if (ends_with("ForSequenceClassification")) return Head::classifier;
-  return Head::pooler;
-}
 
 void layer_norm(TensorList& list, std::string_view module, std::int64_t hidden) { list.norm(module, hidden, true); }
 
@@ -70,33 +59,25 @@ void roberta_words(TensorList& list, const ModelSpec& spec) {
     list.linear("lm_head.decoder", spec.hidden, spec.vocab, true, TensorRole::head, SplitAxis::vocab);
 }
 
-std::int64_t label_count(const ConfigReader& config) {
-  const Value* labels = config.find("id2label");
-  if (labels != nullptr && labels->is_map() && !labels->entries().empty()) {
-    return static_cast<std::int64_t>(labels->entries().size());
-  }
-  return config.size_or("num_labels", 2);
-}
-
-void bert_head(TensorList& list, const ConfigReader& config, const ModelSpec& spec, Head head,
+void bert_head(TensorList& list, const ConfigReader& config, const ModelSpec& spec, EncoderHead head,
                const std::string& start) {
-  if (head != Head::words) {
+  if (head != EncoderHead::words) {
     list.linear(start + "pooler.dense", spec.hidden, spec.hidden, true, TensorRole::other, SplitAxis::none);
   }
-  if (head == Head::words || head == Head::pretraining) bert_words(list, spec);
-  if (head == Head::pretraining) {
+  if (head == EncoderHead::words || head == EncoderHead::pretraining) bert_words(list, spec);
+  if (head == EncoderHead::pretraining) {
     list.linear("cls.seq_relationship", spec.hidden, 2, true, TensorRole::head, SplitAxis::none);
   }
-  if (head == Head::classifier) {
+  if (head == EncoderHead::classifier) {
     list.linear("classifier", spec.hidden, label_count(config), true, TensorRole::head, SplitAxis::none);
   }
 }
 
-void roberta_head(TensorList& list, const ConfigReader& config, const ModelSpec& spec, Head head,
+void roberta_head(TensorList& list, const ConfigReader& config, const ModelSpec& spec, EncoderHead head,
                   const std::string& start) {
-  if (head == Head::words || head == Head::pretraining) {
+  if (head == EncoderHead::words || head == EncoderHead::pretraining) {
     roberta_words(list, spec);
-  } else if (head == Head::classifier) {
+  } else if (head == EncoderHead::classifier) {
     list.linear("classifier.dense", spec.hidden, spec.hidden, true, TensorRole::head, SplitAxis::none);
     list.linear("classifier.out_proj", spec.hidden, label_count(config), true, TensorRole::head, SplitAxis::none);
   } else {
@@ -107,16 +88,19 @@ void roberta_head(TensorList& list, const ConfigReader& config, const ModelSpec&
 // `stem` is the base model's name inside of a class with a head.
 ModelSpec describe_encoder(const ConfigReader& config, std::string_view model_type, std::string_view stem,
                            bool is_bert) {
-  const Head head = read_head(config);
+  const EncoderHead head = read_encoder_head(config);
   const std::vector<std::string> classes = config.words("architectures");
-  const std::string base_class = is_bert ? "BertModel" : model_type == "roberta" ? "RobertaModel" : "XLMRobertaModel";
-  ModelSpec spec = read_dimensions(config, model_type, head == Head::pooler ? base_class : classes.front());
+  const std::string base_class = is_bert                     ? "BertModel"
+                                 : model_type == "roberta"   ? "RobertaModel"
+                                 : model_type == "camembert" ? "CamembertModel"
+                                                             : "XLMRobertaModel";
+  ModelSpec spec = read_dimensions(config, model_type, head == EncoderHead::pooler ? base_class : classes.front());
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
   spec.max_positions = config.size("max_position_embeddings");
   spec.norm = NormKind::layer;
   spec.position = PositionKind::learned;
   spec.hidden_dropout = config.dropout("hidden_dropout_prob", 0.1);
-  const std::string start = head == Head::pooler ? "" : std::string(stem) + ".";
+  const std::string start = head == EncoderHead::pooler ? "" : std::string(stem) + ".";
   spec.sections.push_back(single("embedding", bert_embedding(config, spec, start, !is_bert)));
   spec.sections.push_back(uniform_stack(spec.layers, bert_layer(config, spec, start)));
   TensorList list;
@@ -137,6 +121,10 @@ ModelSpec describe_bert(const Value& values, Problems& problems) {
 
 ModelSpec describe_roberta(const Value& values, Problems& problems) {
   return describe_encoder(ConfigReader(values, problems), "roberta", "roberta", false);
+}
+
+ModelSpec describe_camembert(const Value& values, Problems& problems) {
+  return describe_encoder(ConfigReader(values, problems), "camembert", "roberta", false);
 }
 
 ModelSpec describe_xlm_roberta(const Value& values, Problems& problems) {

@@ -124,6 +124,33 @@ ModelSpec describe_exaone4(const Value& values, Problems& problems) {
   return spec;
 }
 
+ModelSpec describe_ministral3(const Value& values, Problems& problems) {
+  const ConfigReader config(values, problems);
+  ModelSpec spec = read_dimensions(config, "ministral3", "Ministral3ForCausalLM");
+  AttentionShape attention = read_attention(config, spec.hidden);
+  attention.sliding_window = config.optional_size("sliding_window");
+  assemble(spec, {}, uniform_stack(spec.layers, dense_layer(spec.hidden, attention, read_gated_mlp(config))));
+  return spec;
+}
+
+ModelSpec describe_hunyuan_v1_dense(const Value& values, Problems& problems) {
+  const ConfigReader config(values, problems);
+  ModelSpec spec = read_dimensions(config, "hunyuan_v1_dense", "HunYuanDenseV1ForCausalLM");
+  LayerKind kind;
+  kind.attention = read_attention(config, spec.hidden);
+  kind.attention.qkv_bias = kind.attention.output_bias = config.flag("attention_bias", false);
+  kind.mlp = read_gated_mlp(config);
+  TensorList list("model.layers.*.");
+  separate_attention(list, kind.attention, spec.hidden);
+  kind.attention.qk_norm = true;
+  norms(list, {"self_attn.query_layernorm", "self_attn.key_layernorm"}, kind.attention.head_dim);
+  gated_mlp(list, "mlp", kind.mlp, spec.hidden);
+  pre_norms(list, spec.hidden);
+  kind.tensors = list.take();
+  assemble(spec, {}, uniform_stack(spec.layers, kind));
+  return spec;
+}
+
 ModelSpec describe_arcee(const Value& values, Problems& problems) {
   const ConfigReader config(values, problems);
   ModelSpec spec = read_dimensions(config, "arcee", "ArceeForCausalLM");

@@ -14,6 +14,7 @@ constexpr Spelling kSpellings[] = {
     {"hidden_size", "n_embd"},
     {"hidden_size", "n_embed"},
     {"hidden_size", "d_model"},
+    {"hidden_size", "dim"},
     {"num_hidden_layers", "n_layer"},
     {"num_hidden_layers", "n_layers"},
     {"num_hidden_layers", "num_layers"},

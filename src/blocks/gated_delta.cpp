@@ -1,0 +1,150 @@
+#include "blocks/gated_delta.h"
+
+#include "blocks/delta_rule.h"
+#include "blocks/layers.h"
+
+namespace membill {
+namespace {
+
+constexpr const char* kPrefix = "linear_attn.";
+
+Module& part(const LayerContext& layer, const char* name) { return layer.modules.at(std::string(kPrefix) + name); }
+
+// What goes into the convolution, and what gates the output, the update and the decay.
+struct Projected {
+  Tensor fused, fused_gates;  // qwen3_next's two projections, which live as long as their views
+  Tensor mixed, z, b, a;
+};
+
+bool is_even(const LayerContext& layer) {
+  return layer.kind.linear_attention->key_heads == layer.kind.linear_attention->value_heads;
+}
+
+// x.reshape() of a part of each key head's columns: a copy where several value heads share a key head.
+Tensor regrouped(Forward& f, const LayerContext& layer, const Tensor& x, const Shape& shape) {
+  return is_even(layer) ? f.r.view(x, shape) : f.r.contiguous_copy(x, shape, "value heads together");
+}
+
+// fix_query_key_value_ordering, and queries, keys and values joined again.
+Projected project_fused(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+  Recorder& r = f.r;
+  const LinearDims& d = layer.dims.linear;
+  const Size groups = f.dims.N * d.key_heads, heads = f.dims.N * d.value_heads;
+  Projected p;
+  p.fused = apply_linear(f, part(layer, "in_proj_qkvz"), hidden);
+  p.fused_gates = apply_linear(f, part(layer, "in_proj_ba"), hidden);
+  const std::int64_t share = layer.kind.linear_attention->value_heads / layer.kind.linear_attention->key_heads;
+  const Shape keys{groups, d.key_width}, values{groups, Size(share) * d.value_width}, gates{groups, Size(share)};
+  std::vector<Tensor> parts = r.split(p.fused, {keys, keys, values, values});
+  auto [b, a] = r.split_in_two(p.fused_gates, gates);
+  Tensor value = regrouped(f, layer, parts[2], {heads, d.value_width});
+  p.z = regrouped(f, layer, parts[3], {heads, d.value_width});
+  p.b = regrouped(f, layer, b, {f.dims.N, d.value_heads});
+  p.a = regrouped(f, layer, a, {f.dims.N, d.value_heads});
+  const auto rows_of = [&](const Tensor& x, const char* label) {
+    return r.contiguous_copy(x, {f.dims.N, d.key_heads * d.key_width}, label);
+  };
+  const Tensor query = rows_of(parts[0], "queries together"), key = rows_of(parts[1], "keys together");
+  const Shape all_values{f.dims.N, d.value_heads * d.value_width};
+  value = is_even(layer) ? r.contiguous_copy(value, all_values, "values together") : r.view(value, all_values);
+  p.mixed = r.join({query, key, value}, {f.dims.N, query.width() + key.width() + value.width()});
+  return p;
+}
+
+// The gradient of a transposed projection is copied for its matrix product.
+Tensor transposed(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  Tensor out = r.view(x, x.shape());
+  if (r.needs_node({&x}))
+    r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+      return Gradients{rec.empty(shape, type, "gradient, tokens first")};
+    });
+  return out;
+}
+
+Projected project_apart(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+  const LinearDims& d = layer.dims.linear;
+  Projected p;
+  p.mixed = transposed(f, apply_linear(f, part(layer, "in_proj_qkv"), hidden));
+  p.z = f.r.view(apply_linear(f, part(layer, "in_proj_z"), hidden), {f.dims.N * d.value_heads, d.value_width});
+  p.b = apply_linear(f, part(layer, "in_proj_b"), hidden);
+  p.a = apply_linear(f, part(layer, "in_proj_a"), hidden);
+  return p;
+}
+
+// torch.nn.functional.conv1d over each channel by itself: a contiguous copy of the input while it runs.
+Tensor convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape) {
+  Recorder& r = f.r;
+  const DType type = r.autocast().value_or(weight.value.dtype());
+  // A view of the weight: autocast does not cache its copy.
+  const Tensor filter = r.cast(weight.value, type), in = r.autocast_input(r.cast(given, weight.value.dtype()));
+  const bool node = r.needs_node({&in, &filter});
+  const Tensor kept_in = node ? r.saved(in) : Tensor(), kept_filter = node ? r.saved(filter) : Tensor();
+  Tensor out;
+  {
+    const Tensor copy = r.empty(in.shape(), type, "convolution's input, channels first");
+    out = r.empty(shape, type, "convolution");
+  }
+  if (!node) return out;
+  r.record({&out}, {r.edge(in), r.edge(filter)},
+           [kept_in, kept_filter, in_shape = in.shape(), filter_shape = filter.shape(), type,
+            to_input = in.requires_grad(), to_filter = filter.requires_grad()](Recorder& rec, Gradients&) {
+             const Tensor copy = rec.empty(in_shape, type, "convolution's input, channels first");
+             Gradients result(2);
+             if (to_filter) result[1] = rec.empty(filter_shape, type, "convolution weight gradient");
+             if (to_input) result[0] = rec.empty(in_shape, type, "convolution input gradient");
+             return result;
+           });
+  return out;
+}
+
+// causal_conv1d_fn: silu over the first tokens of a longer convolution.
+Tensor convolve(Forward& f, const LayerContext& layer, const Tensor& mixed) {
+  Recorder& r = f.r;
+  const Size channels = mixed.width(), more = f.dims.s + layer.dims.linear.kernel - Size(1);
+  const Tensor longer = convolution(f, mixed, part(layer, "conv1d").weight, {f.dims.b * more, channels});
+  const Tensor first = part_of(f, longer, mixed.shape(), "gradient of the first tokens, zero-filled");
+  return r.cast(activation(f, layer.kind.mlp.activation, first), mixed.dtype());
+}
+
+// -A_log.float().exp() * softplus(a.float() + dt_bias)
+Tensor decay(Forward& f, const LayerContext& layer, const Tensor& a) {
+  Recorder& r = f.r;
+  const Tensor rate = r.neg(r.exp(r.cast(part(layer, "A_log").weight.value, DType::fp32)));
+  const Tensor step = r.softplus(r.add(r.cast(a, DType::fp32), part(layer, "dt_bias").weight.value, "time step"));
+  return r.mul(rate, step, "decay");
+}
+
+// RMSNormGated: the norm in fp32, its product with the gate's silu.
+Tensor gated_norm(Forward& f, Module& module, const Tensor& x, const Tensor& gate) {
+  Recorder& r = f.r;
+  Tensor hidden = r.cast(x, DType::fp32);
+  const Tensor variance = r.mean_of_rows(r.square(hidden));
+  hidden = r.mul(hidden, r.rsqrt(r.add_scalar(variance)), "normalised");
+  hidden = r.mul(module.weight.value, r.cast(hidden, x.dtype()), "norm output");
+  hidden = r.mul(hidden, r.silu(r.cast(gate, DType::fp32)), "gated norm output");
+  return r.cast(hidden, x.dtype());
+}
+
+}  // namespace
+
+Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+  Recorder& r = f.r;
+  const LinearDims& d = layer.dims.linear;
+  const bool fused = layer.modules.find("linear_attn.in_proj_qkvz") != nullptr;
+  Projected p = fused ? project_fused(f, layer, hidden) : project_apart(f, layer, hidden);
+  p.mixed = convolve(f, layer, p.mixed);
+  const Size keys = d.key_heads * d.key_width, values = d.value_heads * d.value_width;
+  std::vector<Tensor> heads = r.split(p.mixed, {{f.dims.N, keys}, {f.dims.N, keys}, {f.dims.N, values}});
+  heads[0] = r.view(heads[0], {f.dims.N * d.key_heads, d.key_width});
+  heads[1] = r.view(heads[1], {f.dims.N * d.key_heads, d.key_width});
+  heads[2] = r.view(heads[2], {f.dims.N * d.value_heads, d.value_width});
+  const Tensor beta = r.sigmoid(p.b);
+  const Tensor log_decay = decay(f, layer, p.a);
+  Tensor output = chunked_delta_rule(f, layer, {heads[0], heads[1], heads[2], beta, log_decay});
+  output = gated_norm(f, part(layer, "norm"), output, p.z);
+  output = r.view(std::move(output), {f.dims.N, values});
+  return apply_linear(f, part(layer, "out_proj"), output);
+}
+
+}  // namespace membill
