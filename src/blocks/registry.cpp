@@ -3,6 +3,7 @@
 #include <span>
 
 #include "blocks/architecture.h"
+#include "blocks/bart.h"
 #include "blocks/bert.h"
 #include "blocks/bloom.h"
 #include "blocks/cohere.h"
@@ -76,6 +77,7 @@ const DeepseekV2Architecture kDeepseekV2;
 const DeepseekV3Architecture kDeepseekV3;
 const Glm4MoeArchitecture kGlm4Moe;
 const MinimaxM2Architecture kMinimaxM2;
+const BartArchitecture kBart(false), kMbart(true);
 const BertArchitecture kBert;
 const BertArchitecture kRoberta({.stem = "roberta.", .counts_positions = true});
 const ElectraArchitecture kElectra;
@@ -116,6 +118,7 @@ struct Row {
 
 const std::array kPrograms = {
     Row{"arcee", &kArcee},
+    Row{"bart", &kBart},
     Row{"bert", &kBert},
     Row{"bloom", &kBloom},
     Row{"camembert", &kRoberta},
@@ -149,6 +152,7 @@ const std::array kPrograms = {
     Row{"llama", &kLlama},
     Row{"llama4_text", &kLlama4},
     Row{"minimax_m2", &kMinimaxM2},
+    Row{"mbart", &kMbart},
     Row{"ministral3", &kMinistral3},
     Row{"mistral", &kLlama},
     Row{"mixtral", &kMixtral},

@@ -72,6 +72,8 @@ ModelSpec describe_camembert(const Value& config, Problems& problems);
 ModelSpec describe_electra(const Value& config, Problems& problems);
 ModelSpec describe_distilbert(const Value& config, Problems& problems);
 ModelSpec describe_modernbert(const Value& config, Problems& problems);
+ModelSpec describe_bart(const Value& config, Problems& problems);
+ModelSpec describe_mbart(const Value& config, Problems& problems);
 ModelSpec describe_t5(const Value& config, Problems& problems);
 ModelSpec describe_mt5(const Value& config, Problems& problems);
 ModelSpec describe_umt5(const Value& config, Problems& problems);

@@ -80,6 +80,8 @@ constexpr Family kFamilies[] = {
     {"electra", "ElectraModel", false, describe_electra},
     {"distilbert", "DistilBertModel", false, describe_distilbert},
     {"modernbert", "ModernBertModel", false, describe_modernbert},
+    {"bart", "BartForConditionalGeneration", false, describe_bart},
+    {"mbart", "MBartForConditionalGeneration", false, describe_mbart},
     {"t5", "T5ForConditionalGeneration", false, describe_t5},
     {"mt5", "MT5ForConditionalGeneration", false, describe_mt5},
     {"umt5", "UMT5ForConditionalGeneration", false, describe_umt5},

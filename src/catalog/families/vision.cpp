@@ -29,7 +29,8 @@ struct Linear {
 };
 
 void linears(TensorList& list, std::initializer_list<Linear> all) {
-  for (const Linear& linear : all) list.linear(linear.name, linear.in, linear.out, linear.bias, TensorRole::other, kNone);
+  for (const Linear& linear : all)
+    list.linear(linear.name, linear.in, linear.out, linear.bias, TensorRole::other, kNone);
 }
 
 void weight(TensorList& list, const std::string& name, std::vector<std::int64_t> shape) {
@@ -155,7 +156,8 @@ void siglip_head(const Tower& t, std::int64_t width) {
   weight(t.list, "head.probe", {1, 1, width});
   weight(t.list, "head.attention.in_proj_weight", {checked_mul(3, width), width});
   weight(t.list, "head.attention.in_proj_bias", {checked_mul(3, width)});
-  linears(t.list, {{"head.attention.out_proj", width, width}, {"head.mlp.fc1", width, mlp}, {"head.mlp.fc2", mlp, width}});
+  linears(t.list,
+          {{"head.attention.out_proj", width, width}, {"head.mlp.fc1", width, mlp}, {"head.mlp.fc2", mlp, width}});
   t.list.norm("head.layernorm", width, true);
 }
 
@@ -258,9 +260,9 @@ struct WrapperRow {
   void (*describe)(const Tower& tower);
 };
 constexpr TowerRow kTowers[] = {
-    {"qwen2_vl_vision", qwen2_vl},       {"qwen2_5_vl_vision", qwen2_5_vl}, {"qwen3_vl_vision", qwen3_vl},
-    {"qwen3_vl_moe_vision", qwen3_vl},   {"qwen3_5_vision", qwen3_vl},      {"qwen3_5_moe_vision", qwen3_vl},
-    {"clip_vision_model", clip},         {"siglip_vision_model", siglip},   {"pixtral", pixtral},
+    {"qwen2_vl_vision", qwen2_vl},     {"qwen2_5_vl_vision", qwen2_5_vl}, {"qwen3_vl_vision", qwen3_vl},
+    {"qwen3_vl_moe_vision", qwen3_vl}, {"qwen3_5_vision", qwen3_vl},      {"qwen3_5_moe_vision", qwen3_vl},
+    {"clip_vision_model", clip},       {"siglip_vision_model", siglip},   {"pixtral", pixtral},
     {"llama4_vision_model", llama4},
 };
 constexpr WrapperRow kWrappers[] = {
