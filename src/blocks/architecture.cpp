@@ -22,6 +22,7 @@ Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
     embedded.body().requires_grad = true;
     embedded.body().leaf = f.input_leaf;
     f.input_leaf->value = embedded;  // the graph's leaf node holds it
+    f.input_leaf->trainable = true;
   }
   return embedded;
 }

@@ -14,9 +14,13 @@ Tensor NemotronArchitecture::norm(Forward& f, Module& module, Tensor x) const {
   Recorder& r = f.r;
   Parameter weight = module.weight, bias = *module.bias;
   weight.value = r.add_scalar(module.weight.value, "1 + norm weight");
-  Tensor input = r.autocast_input(x);
-  weight.value = r.autocast_input(weight.value);
-  bias.value = r.autocast_input(bias.value);
+  // _cast_if_autocast_enabled: its copies are nobody's, autocast does not cache them.
+  const auto narrow = [&](const Tensor& given) {
+    return r.autocast() && given.dtype() == DType::fp32 ? r.cast(given, *r.autocast()) : given;
+  };
+  Tensor input = narrow(x);
+  weight.value = narrow(weight.value);
+  bias.value = narrow(bias.value);
   r.pause_autocast();
   Tensor output = r.layer_norm(std::move(input), weight, &bias);
   r.resume_autocast();

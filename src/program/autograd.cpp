@@ -231,8 +231,9 @@ class BackwardRun {
 };
 
 void Recorder::backward(Tensor root) {
-  const Tensor seed = empty(root.shape(), root.dtype(), "gradient of the loss", items_.backward);  // the caller's
-  BackwardRun(*this).run({edge(root)}, {seed});
+  Gradients seed;
+  seed.push_back(empty(root.shape(), root.dtype(), "gradient of the loss", items_.backward));
+  BackwardRun(*this).run({edge(root)}, std::move(seed));
 }
 
 void Recorder::backward_from(const std::vector<Tensor>& roots, const Gradients& gradients) {

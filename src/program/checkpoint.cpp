@@ -148,6 +148,8 @@ std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vec
                               : r.detach(input));
     again.back().body().requires_grad = input.requires_grad();
     again.back().body().leaf = input.requires_grad() ? &leaves[i] : nullptr;
+    const Parameter* own = input.requires_grad() ? input.body().leaf : nullptr;
+    leaves[i].trainable = kind.reentrant || (own != nullptr && own->trainable);  // a leaf for autocast, too
   }
   return again;
 }

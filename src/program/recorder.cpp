@@ -69,7 +69,8 @@ void Recorder::forget_copies() {
 Tensor Recorder::autocast_input(Tensor x) {
   if (!autocast_ || x.dtype() != DType::fp32) return x;
   Parameter* leaf = x.requires_grad() ? x.body().leaf : nullptr;
-  if (leaf == nullptr) return cast(std::move(x), *autocast_);
+  const bool is_view = leaf != nullptr && leaf->value.defined() && leaf->value.handle() != x.handle();
+  if (leaf == nullptr || !leaf->trainable || is_view) return cast(std::move(x), *autocast_);
   for (const CachedCopy& entry : copies_)
     if (entry.weight == leaf) return entry.copy;
   Tensor copy = cast(std::move(x), *autocast_);

@@ -45,8 +45,8 @@ Stack read_stack(const ConfigReader& config, std::int64_t hidden, bool decoder) 
   AttentionShape& attention = stack.attention;
   attention.heads = attention.kv_heads = config.listed(start + "attention_heads");
   if (hidden % attention.heads != 0)
-    config.problem(start + "attention_heads", std::to_string(attention.heads) + " heads do not divide a hidden size of " +
-                                                  std::to_string(hidden));
+    config.problem(start + "attention_heads",
+                   std::to_string(attention.heads) + " heads do not divide a hidden size of " + std::to_string(hidden));
   attention.head_dim = attention.value_head_dim = std::max<std::int64_t>(hidden / attention.heads, 1);
   attention.qkv_bias = attention.output_bias = true;
   attention.dropout = config.dropout("attention_dropout");
