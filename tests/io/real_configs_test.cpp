@@ -27,9 +27,9 @@ TEST_CASE("public configs of modelled types") {
       {"deepseek-v2.json", "deepseek_v2", 235741434880, "bfloat16", "", {}},
       {"gpt-oss-toy.json", "gpt_oss", 6408384, "", "", {}},
       {"chatglm2.json", "chatglm", 6243584000, "float16", "", {}},
-      {"qwen3-vl-moe.json", "qwen3_vl_moe_text", 30532122624, "bfloat16", "", {"vision_config"}},
+      {"qwen3-vl-moe.json", "qwen3_vl_moe_text", 31070754032, "bfloat16", "", {}},
       {"kimi-k2.5.json", "kimi_k2", 1026408209408, "bfloat16", "compressed-tensors", {"vision_config"}},
-      {"llama-4-maverick.json", "llama4_text", 400711848960, "bfloat16", "", {"vision_config"}},
+      {"llama-4-maverick.json", "llama4_text", 401167027200, "bfloat16", "", {}},
       {"qwen-7b-fake.json", "qwen", 79104768, "bfloat16", "", {}},
   }));
   INFO(row.file);
