@@ -87,6 +87,12 @@ struct EvaluationPlan {
   bool gradients = false;                          // a hand-written loop without torch.no_grad()
 };
 
+// The checkpoint that is saved between training steps.
+struct SavePlan {
+  std::string state = "none";  // none: the job saves none; full: the whole state; sharded: each rank its part
+  bool optimizer = true;       // with the optimizer's states
+};
+
 // Stage inference: what serves the model.
 struct InferencePlan {
   std::string engine = "transformers";  // transformers vllm sglang lmdeploy
@@ -138,6 +144,7 @@ struct TrainingPlan {
   AllocatorPlan allocator;
   std::optional<double> dropout;  // overrides the config's dropouts
   EvaluationPlan evaluation;
+  SavePlan save;
   InferencePlan inference;
   std::optional<std::int64_t> vocab_pad_to;
   double imbalance = 1.0;  // tokens of the fullest expert over the mean

@@ -1,150 +1,22 @@
 #include "membill/diagnose.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 
-#include "base/text.h"
+#include "base/gib_text.h"
 #include "membill/units.h"
 
 namespace membill {
 namespace {
 
-constexpr std::size_t kLongestMessage = 1200;
 constexpr std::int64_t kContextAtMost = (std::int64_t{3} << 30) / 2;  // a process's context and kernels stay below
-
-// The size that ends right before `at` ("23.69 GiB" of "(GPU 0; 23.69 GiB total capacity").
-std::optional<std::int64_t> size_before(std::string_view text, std::size_t at) {
-  const std::string_view left = trim(text.substr(0, at));
-  const std::size_t unit = left.rfind(' ');
-  if (unit == std::string_view::npos || unit == 0) return std::nullopt;
-  const std::size_t digits = left.find_last_not_of("0123456789.", unit - 1);
-  Bytes bytes;
-  std::string why;
-  std::string written(left.substr(digits == std::string_view::npos ? 0 : digits + 1));
-  if (written.substr(written.find(' ') + 1) == "bytes") written = written.substr(0, written.find(' ')) + " B";
-  return parse_bytes(written, bytes, why) ? std::optional(bytes.count()) : std::nullopt;
-}
-
-// The size that follows `at`.
-std::optional<std::int64_t> size_after(std::string_view text, std::size_t at) {
-  text = trim(text.substr(std::min(at, text.size())));
-  const std::size_t digits = text.find_first_not_of("0123456789.");
-  if (digits == 0 || digits == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = trim(text.substr(digits));
-  std::string unit(rest.substr(0, rest.find_first_of(" .,;)\n\r")));
-  if (unit == "bytes") unit = "B";
-  Bytes bytes;
-  std::string why;
-  std::string_view number = text.substr(0, digits);
-  return parse_bytes(std::string(number) + " " + unit, bytes, why) ? std::optional(bytes.count()) : std::nullopt;
-}
-
-// The size before the first of `phrases` that occurs.
-std::optional<std::int64_t> size_of(std::string_view text, std::initializer_list<std::string_view> phrases) {
-  for (const std::string_view phrase : phrases)
-    if (const std::size_t at = text.find(phrase); at != std::string_view::npos) return size_before(text, at);
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> number_after(std::string_view text, std::string_view phrase) {
-  const std::size_t at = text.find(phrase);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = trim(text.substr(at + phrase.size()));
-  std::int64_t number = 0;
-  const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-  return read.ec == std::errc() ? std::optional(number) : std::nullopt;
-}
-
-// "Process 4711 has 12.00 GiB memory in use.", as often as it stands there.
-std::optional<std::int64_t> other_processes(std::string_view text) {
-  std::optional<std::int64_t> sum;
-  for (std::size_t at = text.find("Process "); at != std::string_view::npos; at = text.find("Process ", at + 1)) {
-    const std::size_t has = text.find(" has ", at);
-    if (has == std::string_view::npos || has > at + 24) continue;
-    if (const auto bytes = size_after(text, has + 5)) sum = checked_add(sum.value_or(0), *bytes);
-  }
-  return sum;
-}
-
-// Both generations of the caching allocator's message, and torch_npu's copy of the first.
-OutOfMemoryEvent read_allocator_message(std::string_view text, OutOfMemoryKind kind) {
-  OutOfMemoryEvent event;
-  event.kind = kind;
-  if (const std::size_t at = text.find("Tried to allocate "); at != std::string_view::npos)
-    event.asked = size_after(text, at + 18);
-  event.card = number_after(text, kind == OutOfMemoryKind::ascend ? "(NPU " : "GPU ");
-  event.total = size_of(text, {" total capacity", " total capacty"});
-  if (!event.total)
-    for (const std::string_view phrase : {"has a total capacity of ", "has a total capacty of "})
-      if (const std::size_t at = text.find(phrase); at != std::string_view::npos)
-        event.total = size_after(text, at + phrase.size());
-  event.free = size_of(text, {" is free", " free;", " free"});
-  event.allocated = size_of(text, {" already allocated", " is allocated by PyTorch"});
-  event.reserved = size_of(text, {" reserved in total by PyTorch"});
-  // Releases before 1.4 told the unused part of the cache.
-  const auto unused = size_of(text, {" is reserved by PyTorch but unallocated", " cached)", " cached;"});
-  if (unused && event.allocated) event.reserved = checked_add(*event.allocated, *unused);
-  if (const std::size_t at = text.find("this process has "); at != std::string_view::npos)
-    event.in_use = size_after(text, at + 17);
-  event.allowed = size_of(text, {" allowed"});
-  event.others = other_processes(text);
-  // In the newest text a line "Process N has" may be this process itself, when it is told apart no further.
-  if (event.others && !event.in_use && event.allocated && *event.others >= *event.allocated) {
-    event.in_use = event.others;
-    event.others.reset();
-  }
-  return event;
-}
-
-struct Opening {
-  std::string_view words;
-  OutOfMemoryKind kind;
-};
-constexpr std::array<Opening, 24> kOpenings{{
-    {"CUDA out of memory.", OutOfMemoryKind::card},
-    {"HIP out of memory.", OutOfMemoryKind::card},
-    {"XPU out of memory.", OutOfMemoryKind::card},
-    {"NPU out of memory.", OutOfMemoryKind::ascend},
-    {"CUDA error: out of memory", OutOfMemoryKind::bare},
-    {"CUDA driver error: out of memory", OutOfMemoryKind::bare},        // expandable segments
-    {"cuda runtime error (2) : out of memory", OutOfMemoryKind::bare},  // torch before 1.0
-    {"HIP error: out of memory", OutOfMemoryKind::bare},
-    {"hipErrorOutOfMemory", OutOfMemoryKind::bare},
-    {"cudaErrorMemoryAllocation", OutOfMemoryKind::bare},
-    {"ACL_ERROR_RT_MEMORY_ALLOCATION", OutOfMemoryKind::bare},
-    {"error code is 207001", OutOfMemoryKind::bare},  // the same by its number
-    {"CUBLAS_STATUS_ALLOC_FAILED", OutOfMemoryKind::library},
-    {"CUDNN_STATUS_ALLOC_FAILED", OutOfMemoryKind::library},
-    {"Cuda failure 2 'out of memory'", OutOfMemoryKind::library},  // NCCL
-    {"Cuda failure 'out of memory'", OutOfMemoryKind::library},
-    {"DefaultCPUAllocator: can't allocate memory", OutOfMemoryKind::host},
-    {"DefaultCPUAllocator: not enough memory", OutOfMemoryKind::host},
-    {"numpy.core._exceptions._ArrayMemoryError", OutOfMemoryKind::host},
-    {"Cannot allocate memory (12)", OutOfMemoryKind::host},         // unable to mmap
-    {"exits with return code = -9", OutOfMemoryKind::host_killed},  // deepspeed
-    {"exitcode: -9", OutOfMemoryKind::host_killed},                 // torch.distributed.elastic
-    {"Signal 9 (SIGKILL)", OutOfMemoryKind::host_killed},
-    {"oom-kill", OutOfMemoryKind::host_killed},  // slurmstepd and the kernel
-}};
-
-OutOfMemoryEvent read_message(std::string_view text, OutOfMemoryKind kind) {
-  if (kind == OutOfMemoryKind::card || kind == OutOfMemoryKind::ascend) return read_allocator_message(text, kind);
-  OutOfMemoryEvent event;
-  event.kind = kind;
-  for (const std::string_view words : {"tried to allocate ", "Unable to allocate "})
-    if (const std::size_t at = text.find(words); at != std::string_view::npos && kind == OutOfMemoryKind::host)
-      event.asked = size_after(text, at + words.size());
-  return event;
-}
+// Of a card: what cut-off ends of blocks take on any that is full.
+constexpr std::int64_t kUsualRemainder = 100;
 
 std::string size_words(std::optional<std::int64_t> bytes) {
   if (!bytes) return "an unknown size";
   const std::int64_t mib = (*bytes + (std::int64_t{1} << 19)) >> 20;
   if (mib < 1024) return std::to_string(mib) + " MiB";
-  const std::int64_t hundredths = (*bytes * 100 + (std::int64_t{1} << 29)) >> 30;
-  const std::string fraction = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
+  return gib_text(*bytes);
 }
 
 // Bytes of the card that neither this process nor the free memory accounts for.
@@ -154,6 +26,25 @@ std::int64_t held_by_others(const OutOfMemoryEvent& event) {
   if (event.in_use) return *event.total - *event.free - *event.in_use;
   if (!event.reserved) return 0;
   return *event.total - *event.free - *event.reserved - kContextAtMost;
+}
+
+// What the allocator asks the driver for to serve a request (torch 2.15 c10/cuda/CUDACachingAllocator.cpp get_allocation_size).
+std::int64_t segment_of(std::int64_t asked) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  if (asked <= kMiB) return 2 * kMiB;
+  return asked < 10 * kMiB ? 20 * kMiB : round_up(asked, 2 * kMiB);
+}
+
+// Whether what others hold is what is missing, rather than the unused part of the cache.
+bool is_held_by_others(const OutOfMemoryEvent& event, std::int64_t missing, std::int64_t unused) {
+  const std::int64_t others = held_by_others(event);
+  return others > 0 && others >= missing && (unused < segment_of(*event.asked) || others >= unused);
+}
+
+// Whether the cache has room that the request did not find in one piece.
+bool is_in_pieces(const OutOfMemoryEvent& event, std::int64_t unused) {
+  const std::int64_t card = event.total.value_or(event.reserved.value_or(0));
+  return unused > 0 && unused >= card / kUsualRemainder && checked_add(unused, event.free.value_or(0)) >= *event.asked;
 }
 
 // Whether the messages of the same card hold more and more, at least three of them.
@@ -170,39 +61,6 @@ bool grows(const std::vector<OutOfMemoryEvent>& all, std::size_t number) {
 }
 
 }  // namespace
-
-std::vector<OutOfMemoryEvent> find_out_of_memory(std::string_view log) {
-  std::vector<OutOfMemoryEvent> events;
-  std::vector<std::string_view> seen;
-  std::size_t line = 1, counted = 0;
-  for (std::size_t at = 0; at < log.size();) {
-    const Opening* first = nullptr;
-    std::size_t where = std::string_view::npos;
-    for (const Opening& opening : kOpenings) {
-      const std::size_t found = log.find(opening.words, at);
-      if (found >= where) continue;
-      where = found;
-      first = &opening;
-    }
-    if (first == nullptr) break;
-    line += static_cast<std::size_t>(std::count(log.begin() + static_cast<std::ptrdiff_t>(counted),
-                                                log.begin() + static_cast<std::ptrdiff_t>(where), '\n'));
-    counted = where;
-    std::string_view text = log.substr(where, kLongestMessage);
-    text = text.substr(0, text.find("\n\n"));
-    for (const Opening& opening : kOpenings)
-      if (const std::size_t next = text.find(opening.words, 1); next != std::string_view::npos)
-        text = text.substr(0, next);
-    const std::string_view whole = text.substr(0, text.find('\n'));
-    if (std::find(seen.begin(), seen.end(), whole) == seen.end()) {
-      seen.push_back(whole);
-      events.push_back(read_message(text, first->kind));
-      events.back().line = line;
-    }
-    at = where + first->words.size();
-  }
-  return events;
-}
 
 std::string_view cause_word(OutOfMemoryCause cause) {
   switch (cause) {
@@ -222,7 +80,7 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
   result.event = all.at(number);
   const OutOfMemoryEvent& event = result.event;
   const std::int64_t unused = event.reserved && event.allocated ? *event.reserved - *event.allocated : 0;
-  const std::int64_t missing = event.asked ? *event.asked - event.free.value_or(0) : 0;
+  const std::int64_t missing = event.asked ? segment_of(*event.asked) - event.free.value_or(0) : 0;
   if (event.kind == OutOfMemoryKind::host || event.kind == OutOfMemoryKind::host_killed) {
     result.cause = OutOfMemoryCause::host;
     result.because = event.kind == OutOfMemoryKind::host
@@ -235,8 +93,10 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
         "card is full";
   } else if (!event.asked) {
     result.because =
-        "the driver itself had no memory left, and its message has no figures: another process holds the card, or "
-        "this one's cache does";
+        event.kind == OutOfMemoryKind::bare
+            ? "the driver itself had no memory left, and its message has no figures: another process holds the card, "
+              "or this one's cache does"
+            : "the message lacks the size that was asked for, or no card has that much";
   } else if (event.allowed && event.total && *event.allowed < *event.total) {
     result.cause = OutOfMemoryCause::limit;
     result.because = "the process may use " + size_words(event.allowed) + " of " + size_words(event.total);
@@ -244,11 +104,15 @@ Diagnosis diagnose(const std::vector<OutOfMemoryEvent>& all, std::size_t number)
     result.cause = OutOfMemoryCause::leak;
     result.because =
         "each message of the log holds more than the one before: something keeps tensors from step to step";
-  } else if (held_by_others(event) > 0 && held_by_others(event) >= missing) {
+  } else if (event.free && missing <= 0) {
+    result.cause = OutOfMemoryCause::fragmentation;
+    result.because = size_words(event.asked) + " were asked for and " + size_words(event.free) +
+                     " free: not in one piece, or held back by a limit outside of PyTorch (a container, WSL, MIG)";
+  } else if (is_held_by_others(event, missing, unused)) {
     result.cause = OutOfMemoryCause::other_process;
     result.because = "other processes hold " + size_words(held_by_others(event)) + " of the card, more than the " +
-                     size_words(std::max<std::int64_t>(0, missing)) + " that were missing";
-  } else if (unused > 0 && checked_add(unused, event.free.value_or(0)) >= *event.asked) {
+                     size_words(missing) + " that were missing";
+  } else if (is_in_pieces(event, unused)) {
     result.cause = OutOfMemoryCause::fragmentation;
     result.because = size_words(unused) + " were reserved and unused and " + size_words(event.free) +
                      " free, in pieces of which none held " + size_words(event.asked);

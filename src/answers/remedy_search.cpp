@@ -36,7 +36,7 @@ class RemedySearch {
   }
 
   RemedyPlan run() {
-    result_.now = estimate(model_, plan_, hardware_);
+    result_.now = estimate(model_, plan_, hardware_, {true, false, false});
     if (result_.now.at_least)
       throw InputError(Problem{"", "model", "has activations that are unknown: nothing can be proven", ""});
     if (result_.fits_now()) return std::move(result_);

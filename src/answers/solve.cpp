@@ -6,6 +6,7 @@
 namespace membill {
 namespace {
 
+constexpr EstimateOptions kWithoutTimeline{true, false, false};
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;  // of a search for batch or seq
 
 struct Job {
@@ -102,7 +103,7 @@ class Search {
       trial.problem = to_text(problems.front());
       return trial;
     }
-    trial.report = estimate(job.model, job.plan, job.hardware);
+    trial.report = estimate(job.model, job.plan, job.hardware, kWithoutTimeline);
     any_report_ = true;
     const Answer answer = trial.report->verdict.answer;
     if (answer == Answer::unknown)

@@ -9,16 +9,8 @@
 namespace membill {
 namespace {
 
-// One symbol a distinct value: f, then f2, f3 ... for layer kinds that differ.
-Size dimension(SymbolTable& symbols, const std::string& name, std::string_view meaning, std::int64_t value) {
-  if (value == 0) return {};
-  for (int copy = 1;; ++copy) {
-    const std::string candidate = copy == 1 ? name : name + std::to_string(copy);
-    const auto entries = symbols.entries();
-    const auto known =
-        std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == candidate; });
-    if (known == entries.end() || known->value == value) return symbols.define(candidate, meaning, value);
-  }
+Size dimension(SymbolTable& symbols, std::string_view name, std::string_view meaning, std::int64_t value) {
+  return value == 0 ? Size() : symbols.define_next(name, meaning, value);
 }
 
 LinearDims linear_dims(SymbolTable& symbols, const LinearAttentionShape& shape) {

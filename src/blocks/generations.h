@@ -28,6 +28,9 @@ struct Generations {
   // bitsandbytes before 0.43.2: a linear over 4-bit weights keeps its input as an attribute of its node, through checkpoints and after
   // its backward, until the graph is gone (autograd/_functions.py MatMul4Bit ctx.tensors).
   bool holds_4bit_inputs = false;
+  // transformers from 5.0: a layer's experts are one tensor, its two matrices joined, where checkpoints hold them apart
+  // (conversion_mapping.py).
+  bool joins_experts = true;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
   // torch before 1.11: softmax() saves its input, for its type alone (tools/autograd/derivatives.yaml _softmax_backward_data).

@@ -38,7 +38,8 @@ class FusedLoss {
     logits_type_ = compute;
     const std::int64_t tokens = r_.symbols().evaluate(f.dims.N);
     rows_ = chunk_rows(tokens, r_.symbols().evaluate(f.dims.V), r_.symbols().evaluate(f.dims.h));
-    chunk_ = rows_ == tokens ? f.dims.N : r_.symbols().define("C", "rows of logits at a time in Liger's loss", rows_);
+    chunk_ =
+        rows_ == tokens ? f.dims.N : r_.symbols().define_next("C", "rows of logits at a time in Liger's loss", rows_);
     tokens_ = tokens;
   }
 

@@ -90,7 +90,7 @@ std::string text_of(const Diagnosis& found, const std::vector<SizeMatch>& matche
 
 ExitCode run_diagnose(const Arguments& arguments, Output& output) {
   const std::string format = listing_format(arguments);
-  const io::TextFile log = io::read_file(*arguments.positional(0));
+  const io::TextFile log = io::read_file(*arguments.positional(0), io::kLargestLog);
   const bool with_job = arguments.positional(1) != nullptr || arguments.has("--job");
   std::optional<Inputs> inputs;
   if (with_job) inputs = read_inputs(arguments, arguments.positional(1), arguments.value("--job"));

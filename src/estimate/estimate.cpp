@@ -10,6 +10,7 @@
 #include "estimate/generation_range.h"
 #include "estimate/inference.h"
 #include "estimate/plan_warnings.h"
+#include "estimate/saving.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"
 #include "estimate/verdict.h"
@@ -42,6 +43,8 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   if (generates(plan.stage) && !plan.completion && !plan.prompt)
     report.assumptions.push_back("completion: half of a sequence is generated; completion or prompt says how much is");
   if (std::string note = colocation_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
+  if (std::string note = saving_note(model, plan, hardware, job.trainable_parameters); !note.empty())
+    report.assumptions.push_back(std::move(note));
   if (const std::string releases = assumed_releases(plan); !releases.empty())
     report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());

@@ -60,6 +60,8 @@ constexpr std::array kRows = {
             "deepspeed 0.19 runtime/zero/stage_1_and_2.py"},
     ItemRow{"buffers.swap", "buffers between host memory and NVMe", "buffers",
             "deepspeed 0.19 runtime/swap_tensor/utils.py SwapBufferManager, partitioned_param_swapper.py"},
+    ItemRow{"buffers.saving", "copies made while a checkpoint is saved", "buffers",
+            "transformers 5.24 trainer.py _save_checkpoint"},
     ItemRow{"buffers.gradients", "stand-ins for weight gradients", "buffers",
             "megatron-core 0.16 tensor_parallel/layers.py get_dummy_wgrad"},
     ItemRow{"buffers.tensor_parallel", "global memory buffer of the tensor-parallel layers", "buffers",

@@ -13,6 +13,7 @@
 #include "estimate/pipeline_run.h"
 #include "estimate/rank_model.h"
 #include "estimate/runtime_lines.h"
+#include "estimate/saving.h"
 #include "estimate/stage_run.h"
 
 namespace membill {
@@ -141,6 +142,7 @@ class JobRun {
     if (!generations_.gradients_stay) optimizer.drop_gradients();
     stage_->release_outputs();
     evaluate(job);
+    save_checkpoint(r_, model_, plan_, job, engine_.get());
   }
 
   void take_step(OptimizerRun& optimizer) {

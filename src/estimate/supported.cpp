@@ -161,6 +161,17 @@ std::string unbilled_evaluation(const Plan& plan) {
                 "evaluation with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
 
+std::string unbilled_saving(const Plan& plan) {
+  if (plan.save.state == "none") return {};
+  if (plan.stage == Stage::inference || plan.engine == Engine::megatron)
+    return "saving under " +
+           std::string(plan.engine == Engine::megatron ? "Megatron" : word_of(kStageWords, plan.stage));
+  if (plan.save.state == "full") return {};
+  if (plan.engine == Engine::fsdp) return "a sharded state of FSDP1";
+  const bool shards = plan.engine == Engine::fsdp2 || (plan.engine == Engine::deepspeed && plan.sharding.zero == 3);
+  return unless(shards, "a sharded state without engine fsdp2 or ZeRO-3");
+}
+
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
     Limit{"method", [](const Plan& p) { return unless(p.method != Method::prefix, word_of(kMethodWords, p.method)); },
@@ -231,6 +242,7 @@ constexpr std::array kLimits{
           "null, or a multiple with engine megatron"},
     Limit{"evaluation.batch", unbilled_evaluation,
           "on one card or with ddp, of stages that generate nothing; else null"},
+    Limit{"save.state", unbilled_saving, "none, full; sharded with engine fsdp2 or ZeRO-3"},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/gib_text.h"
 #include "estimate/inference.h"
 #include "estimate/runtime_lines.h"
 #include "trace/replay.h"
@@ -19,12 +20,6 @@ AllocatorSettings allocator_settings(const AllocatorPlan& plan) {
         read_allocator_settings("roundup_power2_divisions:" + *plan.roundup_power2_divisions)
             .settings.roundup_power2_divisions;
   return settings;
-}
-
-std::string gib(std::int64_t bytes) {
-  const std::int64_t hundredths = (bytes * 100 + (std::int64_t{1} << 29)) >> 30;
-  const std::string fraction = std::to_string(hundredths % 100);
-  return std::to_string(hundredths / 100) + "." + (fraction.size() < 2 ? "0" : "") + fraction + " GiB";
 }
 
 // What a process holds of its card outside of the caching allocator.
@@ -133,18 +128,19 @@ class Judgement {
     const std::int64_t needed = checked_mul(*report_.totals.host.likely, hardware_.count / hardware_.nodes);
     if (needed <= hardware_.host_ram->count()) return;
     report_.verdict.answer = Answer::does_not_fit;
-    report_.verdict.because =
-        "the ranks of a node need " + gib(needed) + " of host memory, which has " + gib(hardware_.host_ram->count());
+    report_.verdict.because = "the ranks of a node need " + gib_text(needed) + " of host memory, which has " +
+                              gib_text(hardware_.host_ram->count());
   }
 
   [[nodiscard]] std::string reason(const Verdict& verdict) const {
     std::string text = report_.at_least ? "at least " : "";
-    text += gib(*report_.totals.device.likely) + " of " + gib(*capacity_) + " usable";
+    text += gib_text(*report_.totals.device.likely) + " of " + gib_text(*capacity_) + " usable";
     if (building_decides_) text += ", reserved while the model is built";
     text += "; the highest moment is " + report_.peak_moment;
     const auto largest = std::find_if(report_.items.begin(), report_.items.end(),
                                       [](const LineItem& item) { return item.at_peak.value_or(0) > 0; });
-    if (largest != report_.items.end()) text += ", most of it " + largest->label + " (" + gib(*largest->at_peak) + ")";
+    if (largest != report_.items.end())
+      text += ", most of it " + largest->label + " (" + gib_text(*largest->at_peak) + ")";
     if (verdict.answer == Answer::tight) text += "; a larger CUDA context would not fit";
     if (verdict.answer == Answer::unknown) text += "; activations are unknown";
     return text;

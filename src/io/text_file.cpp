@@ -28,7 +28,9 @@ constexpr std::size_t kChunk = 1U << 16;
   fail(file, std::string("cannot be opened: ") + std::strerror(error));
 }
 
-[[noreturn]] void fail_too_large(const std::string& file) { fail(file, "is larger than 64 MiB"); }
+[[noreturn]] void fail_too_large(const std::string& file, std::int64_t largest) {
+  fail(file, "is larger than " + std::to_string(largest >> 20) + " MiB");
+}
 
 class Descriptor {
  public:
@@ -85,12 +87,12 @@ int open_to_read(const std::string& path, const std::string& name) {
   return descriptor;
 }
 
-TextFile read_descriptor(int descriptor, std::string name, bool opened_here) {
+TextFile read_descriptor(int descriptor, std::string name, bool opened_here, std::int64_t largest) {
   const struct stat status = status_of(descriptor, name);
   const bool regular = S_ISREG(status.st_mode);
-  if (regular && status.st_size > kLargestFile) fail_too_large(name);
-  std::string text = read_up_to(descriptor, kLargestFile, name, opened_here && !regular);
-  if (static_cast<std::int64_t>(text.size()) > kLargestFile) fail_too_large(name);
+  if (regular && status.st_size > largest) fail_too_large(name, largest);
+  std::string text = read_up_to(descriptor, largest, name, opened_here && !regular);
+  if (static_cast<std::int64_t>(text.size()) > largest) fail_too_large(name, largest);
   return TextFile{std::move(name), std::move(text)};
 }
 
@@ -123,14 +125,14 @@ std::string last_name(const std::string& path) {
                      end - (slash == std::string::npos ? 0 : slash + 1) + 1);
 }
 
-TextFile read_file(const std::string& path) {
+TextFile read_file(const std::string& path, std::int64_t largest) {
   if (path == "-") {
     const Descriptor input(STDIN_FILENO, false);
-    return read_descriptor(input.number(), "standard input", false);
+    return read_descriptor(input.number(), "standard input", false, largest);
   }
   const std::string name = last_name(path);
   const Descriptor file(open_to_read(path, name));
-  return read_descriptor(file.number(), name, true);
+  return read_descriptor(file.number(), name, true, largest);
 }
 
 TextFile read_file_start(const std::string& path, std::int64_t size, std::int64_t& total) {

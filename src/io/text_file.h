@@ -8,8 +8,9 @@
 
 namespace membill::io {
 
-// No input that membill reads whole is larger.
+// No input that membill reads whole is larger, but for logs.
 inline constexpr std::int64_t kLargestFile = 64LL << 20;
+inline constexpr std::int64_t kLargestLog = 1LL << 30;
 
 struct TextFile {
   std::string name;  // last name of the path, or "standard input": what problems and reports call it
@@ -20,8 +21,8 @@ struct TextFile {
 [[nodiscard]] std::string last_name(const std::string& path);
 
 // Reads the file at `path`, or standard input when it is "-". Throws InputError when there is no such file, it is a folder, may not
-// be read, is larger than kLargestFile, or is a named pipe that stays silent for ten seconds. Never reads more than the bound.
-[[nodiscard]] TextFile read_file(const std::string& path);
+// be read, is larger than `largest`, or is a named pipe that stays silent for ten seconds. Never reads more than the bound.
+[[nodiscard]] TextFile read_file(const std::string& path, std::int64_t largest = kLargestFile);
 
 // The first `size` bytes of a regular file, fewer when it is shorter; `total` gets its whole length. Same errors; `size` must not
 // exceed kLargestFile.

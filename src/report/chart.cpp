@@ -13,7 +13,6 @@
 namespace membill::report {
 namespace {
 
-constexpr std::size_t kMinimumWidth = 80;
 constexpr std::size_t kSize = 13;  // "1023.99 MiB" and two blanks
 constexpr std::size_t kShare = 7;
 constexpr std::size_t kLongestLabel = 36;
@@ -100,9 +99,8 @@ class Chart {
   }
 
   // Bytes of each layer at each point.
-  [[nodiscard]] std::array<std::vector<std::int64_t>, 3> layers() const {
+  [[nodiscard]] std::array<std::vector<std::int64_t>, 3> layers(const TimelineView& all) const {
     std::array<std::vector<std::int64_t>, 3> sums;
-    const TimelineView all = view_timeline(report_, report_.timeline.lines.size());
     for (std::vector<std::int64_t>& sum : sums) sum.resize(all.sums.size());
     for (const Band& band : all.bands) {
       Layer layer = Layer::passes;
@@ -133,14 +131,14 @@ class Chart {
   }
 
   void skyline() {
-    const TimelineView view = view_timeline(report_, 1);
+    const TimelineView view = view_timeline(report_, report_.timeline.lines.size());
     if (view.sums.empty() || view.sums[view.peak] == 0) return;
     const std::int64_t peak = view.sums[view.peak];
     const std::optional<std::int64_t> capacity = report_.verdict.capacity;
     const bool drawn = capacity && static_cast<double>(*capacity) <= kMostAxis * static_cast<double>(peak);
     axis_ = static_cast<double>(drawn ? std::max(peak, *capacity) : peak);
     const std::vector<std::size_t> points = points_of(view, width_ - kLegend - 2);
-    const std::array<std::vector<std::int64_t>, 3> sums = layers();
+    const std::array<std::vector<std::int64_t>, 3> sums = layers(view);
     const std::size_t limit = drawn ? row_of(*capacity) : 0, top = row_of(peak);
     line(skyline_heading(peak, capacity, drawn));
     for (std::size_t row = kRows; row >= 1; --row) {

@@ -46,18 +46,11 @@ class Walk {
     }
   }
 
-  // The report's own words in English; in another language those of the table, which knows the usual letters.
-  [[nodiscard]] std::string meaning(const SymbolValue& symbol) const {
-    const std::string key = "symbol." + symbol.symbol;
-    const std::string_view text = message(key, language_);
-    return language_ == Language::en || text == key ? symbol.meaning : std::string(text);
-  }
-
   void symbols() {
     heading(word("explain.symbols"));
     for (const SymbolValue& symbol : report_.symbols)
       out_ += "  " + left_aligned(symbol.symbol, 3) + " = " + left_aligned(count_text(symbol.value), 8) + " " +
-              meaning(symbol) + "\n";
+              word(symbol.meaning) + "\n";
   }
 
   [[nodiscard]] bool is_shown(const LineItem& item, std::size_t shown) const {
@@ -93,7 +86,7 @@ class Walk {
     const std::string numbers = with_numbers(item.formula, report_.symbols);
     if (numbers != item.formula) lines(numbers, "  = ");
     out_ += "  = " + count_text(*item.at_peak) + " B\n";
-    if (!item.source.empty()) lines("[" + item.source + "]", "    ");
+    if (!item.source.empty()) lines("[" + word(item.source) + "]", "    ");
   }
 
   void elsewhere() {

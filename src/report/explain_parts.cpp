@@ -20,17 +20,13 @@ bool belongs(const LineItem& item, std::string_view name) {
 
 std::string item_name(const LineItem& item, Language language) {
   const std::string_view text = message(item.id, language);
-  return text == item.id ? clean_text(item.label) : std::string(text);
+  if (text != item.id) return std::string(text);
+  return item.category == "optimizer" ? std::string(message("optimizer", language)) : clean_text(item.label);
 }
 
 std::string head_lines(const Report& report, Language language) {
-  const ReportModel& model = report.model;
-  const bool translated = language != Language::en && model.parameters && model.trainable_parameters;
-  const std::string line = translated ? say(language, "explain.model", clean_text(model.name), clean_text(model.family),
-                                            count_text(*model.parameters), count_text(*model.trainable_parameters))
-                                      : model_line(report);
   std::string text;
-  for (const std::string& whole : {line, plan_line(report)})
+  for (const std::string& whole : {model_line(report, language), plan_line(report, language)})
     for (const std::string& part : wrapped(whole, kColumns)) text += part + "\n";
   return text;
 }
@@ -88,6 +84,9 @@ std::string verdict_sentence(const Report& report, Language language) {
   std::string text =
       say(language, report.at_least ? "verdict.at_least" : "verdict", message(answer_word(verdict.answer), language),
           size_text(report.totals.device.likely), size_text(verdict.capacity));
+  // Of this the report has words only.
+  if (verdict.because.find(message("verdict.building", Language::en)) != std::string::npos)
+    text += message("verdict.building", language);
   const LineItem* largest = largest_at_peak(report);
   if (largest != nullptr)
     text += say(language, "verdict.peak", message(report.peak_moment, language), item_name(*largest, language),

@@ -1,30 +1,62 @@
 // The lines above a bill: the model, the plan, the machine.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "report/text.h"
 
 namespace membill::report {
 namespace {
 
-void append(std::string& line, std::string_view part) {
-  if (part.empty()) return;
-  if (!line.empty()) line += ", ";
-  line += part;
-}
+// What of a plan is told, in this order: left out where the field is missing or has the value that needs no mention.
+struct ToldField {
+  std::string_view message, key, unsaid;
+};
+constexpr std::array kTold{
+    ToldField{"line.batch", "batch", ""},
+    ToldField{"line.seq", "seq", ""},
+    ToldField{"line.accumulate", "accumulate", "1"},
+    ToldField{"line.checkpointing", "checkpointing", ""},
+    ToldField{"line.checkpointing", "checkpointing.mode", ""},
+    ToldField{"line.attention", "attention", ""},
+    ToldField{"line.implementation", "implementation", "hf"},
+    ToldField{"line.engine", "engine", "torch"},
+    ToldField{"line.zero", "sharding.zero", "0"},
+    ToldField{"line.fsdp", "sharding.fsdp", "none"},
+    ToldField{"line.offload", "sharding.offload", "none"},
+    ToldField{"line.tp", "parallel.tp", "1"},
+    ToldField{"line.pp", "parallel.pp", "1"},
+    ToldField{"line.cp", "parallel.cp", "1"},
+    ToldField{"line.ep", "parallel.ep", "1"},
+};
 
-// `name value`, left out where the field is missing or has the value that needs no mention.
-void append_field(std::string& line, const Report& report, std::string_view name, std::string_view key,
-                  std::string_view unsaid) {
-  const std::string value = plan_text(report, key);
-  if (value.empty() || value == unsaid) return;
-  append(line, fmt::format("{} {}", name, value));
-}
+// Parts of a line, joined as the language joins them.
+class PartsOfLine {
+ public:
+  explicit PartsOfLine(Language language) : language_(language) {}
 
-std::string method_text(const Report& report) {
+  void add(std::string_view part) {
+    if (part.empty()) return;
+    if (!line_.empty()) line_ += message("list.comma", language_);
+    line_ += part;
+  }
+  template <typename... Args>
+  void say(std::string_view key, const Args&... args) {
+    add(report::say(language_, key, args...));
+  }
+  void follow(std::string_view text) { line_ += text; }
+  [[nodiscard]] std::string text() && { return std::move(line_); }
+
+ private:
+  Language language_;
+  std::string line_;
+};
+
+std::string method_text(const Report& report, Language language) {
   const std::string method = plan_text(report, "method");
   const bool has_rank = method == "lora" || method == "dora" || method == "adalora" || method == "vera";
   const std::string rank = has_rank ? plan_text(report, "adapter.rank") : std::string();
-  return rank.empty() ? method : fmt::format("{} rank {}", method, rank);
+  return rank.empty() ? method : say(language, "line.rank", method, rank);
 }
 
 std::string optimizer_text(const Report& report) {
@@ -45,54 +77,46 @@ std::string plan_text(const Report& report, std::string_view key) {
   return {};
 }
 
-std::string model_line(const Report& report) {
+std::string model_line(const Report& report, Language language) {
   const ReportModel& model = report.model;
-  std::string line = clean_text(model.name);
-  if (!model.family.empty() && model.family != model.name) line += fmt::format(" ({})", clean_text(model.family));
-  line += model.parameters ? fmt::format(": {} parameters", count_text(*model.parameters)) : ": parameters unknown";
-  if (model.active_parameters && model.active_parameters != model.parameters) {
-    append(line, count_text(*model.active_parameters) + " active");
-  }
-  if (model.trainable_parameters) {
-    const bool all = model.trainable_parameters == model.parameters;
-    append(line, all ? "all trainable" : fmt::format("{} trainable", count_text(*model.trainable_parameters)));
-  }
-  return line;
+  PartsOfLine line(language);
+  line.add(clean_text(model.name));
+  if (!model.family.empty() && model.family != model.name)
+    line.follow(say(language, "line.family", clean_text(model.family)));
+  line.follow(model.parameters ? say(language, "line.parameters", count_text(*model.parameters))
+                               : std::string(message("line.unknown", language)));
+  if (model.active_parameters && model.active_parameters != model.parameters)
+    line.say("line.active", count_text(*model.active_parameters));
+  if (!model.trainable_parameters) return std::move(line).text();
+  if (model.trainable_parameters == model.parameters)
+    line.say("line.all");
+  else
+    line.say("line.trainable", count_text(*model.trainable_parameters));
+  return std::move(line).text();
 }
 
-std::string plan_line(const Report& report) {
-  std::string line;
-  append(line, plan_text(report, "stage"));
-  append(line, method_text(report));
-  if (const std::string weights = plan_text(report, "weights"); !weights.empty()) append(line, weights + " weights");
-  append(line, plan_text(report, "precision"));
-  append(line, optimizer_text(report));
-  append_field(line, report, "batch", "batch", "");
-  append_field(line, report, "seq", "seq", "");
-  append_field(line, report, "accumulate", "accumulate", "1");
-  append_field(line, report, "checkpointing", "checkpointing", "");
-  append_field(line, report, "checkpointing", "checkpointing.mode", "");
-  append_field(line, report, "attention", "attention", "");
-  append_field(line, report, "implementation", "implementation", "hf");
-  append_field(line, report, "engine", "engine", "torch");
-  append_field(line, report, "zero", "sharding.zero", "0");
-  append_field(line, report, "fsdp", "sharding.fsdp", "none");
-  append_field(line, report, "offload", "sharding.offload", "none");
-  append_field(line, report, "tp", "parallel.tp", "1");
-  append_field(line, report, "pp", "parallel.pp", "1");
-  append_field(line, report, "cp", "parallel.cp", "1");
-  append_field(line, report, "ep", "parallel.ep", "1");
-  return line;
+std::string plan_line(const Report& report, Language language) {
+  PartsOfLine line(language);
+  line.add(plan_text(report, "stage"));
+  line.add(method_text(report, language));
+  if (const std::string weights = plan_text(report, "weights"); !weights.empty()) line.say("line.weights", weights);
+  line.add(plan_text(report, "precision"));
+  line.add(optimizer_text(report));
+  for (const ToldField& field : kTold)
+    if (const std::string value = plan_text(report, field.key); !value.empty() && value != field.unsaid)
+      line.say(field.message, value);
+  return std::move(line).text();
 }
 
 std::string hardware_line(const Report& report) {
   const ReportHardware& hardware = report.hardware;
   if (!hardware.name && hardware.count == 1 && hardware.nodes == 1) return {};
-  std::string line = fmt::format("{} x {}", hardware.count, hardware.name ? clean_text(*hardware.name) : "card");
-  if (hardware.usable_bytes) append(line, size_text(*hardware.usable_bytes) + " usable each");
-  if (hardware.nodes != 1) append(line, fmt::format("{} nodes", hardware.nodes));
-  if (hardware.host_bytes) append(line, fmt::format("host {}", size_text(*hardware.host_bytes)));
-  return line;
+  PartsOfLine line(Language::en);
+  line.add(fmt::format("{} x {}", hardware.count, hardware.name ? clean_text(*hardware.name) : "card"));
+  if (hardware.usable_bytes) line.add(size_text(*hardware.usable_bytes) + " usable each");
+  if (hardware.nodes != 1) line.add(fmt::format("{} nodes", hardware.nodes));
+  if (hardware.host_bytes) line.add(fmt::format("host {}", size_text(*hardware.host_bytes)));
+  return std::move(line).text();
 }
 
 }  // namespace membill::report

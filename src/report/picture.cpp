@@ -170,8 +170,10 @@ class Picture {
 
   void lines() {
     if (device_) {
+      // Under its line where that of the capacity, a little higher, would strike it through.
+      const bool is_under = capacity_ && *capacity_ >= *device_ && y(*device_) - y(*capacity_) < kLine;
       stroke(kLeft, y(*device_), kWidth - kRight, y(*device_), "mb-device");
-      text(kWidth - kRight - 4, y(*device_) - 5, "mb-text mb-end mb-halo",
+      text(kWidth - kRight - 4, y(*device_) + (is_under ? kLine - 2 : -5), "mb-text mb-end mb-halo",
            fmt::format("whole process (nvidia-smi) {}", size_text(*device_)));
     }
     if (!capacity_) return;

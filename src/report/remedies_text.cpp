@@ -9,7 +9,6 @@
 namespace membill::report {
 namespace {
 
-constexpr std::size_t kMinimumWidth = 80;
 constexpr std::size_t kIndent = 4;  // of what stands under a number
 constexpr const char* kAccuracyKeys[] = {"accuracy.same", "accuracy.fewer_bits", "accuracy.adapters",
                                          "accuracy.quantized", "accuracy.less_data"};

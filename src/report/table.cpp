@@ -11,7 +11,6 @@
 namespace membill::report {
 namespace {
 
-constexpr std::size_t kMinimumWidth = 80;
 constexpr std::size_t kBarsFrom = 100;  // columns of a terminal that has room for share bars
 constexpr std::size_t kLongestBar = 40;
 constexpr std::size_t kSize = 12;  // "1023.99 MiB" and a blank

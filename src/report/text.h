@@ -10,8 +10,12 @@
 #include <vector>
 
 #include "membill/report.h"
+#include "report/messages.h"
 
 namespace membill::report {
+
+// Columns that every text for people may take, however narrow the terminal is.
+inline constexpr std::size_t kMinimumWidth = 80;
 
 // Bytes with two decimals in the largest of KiB, MiB, GiB that keeps at least 1 before the point: "12.55 GiB", "-3.20 MiB". Under
 // 1 KiB whole bytes: "512 B". Rounded half up, once, in integers.
@@ -52,9 +56,9 @@ namespace membill::report {
 // The value of a resolved plan field as people read it: JSON text without the quotes of a string. Empty when there is no such field.
 [[nodiscard]] std::string plan_text(const Report& report, std::string_view key);
 // One line on the model: name, family, parameters.
-[[nodiscard]] std::string model_line(const Report& report);
+[[nodiscard]] std::string model_line(const Report& report, Language language = Language::en);
 // One line on how it is trained: what matters most of the plan.
-[[nodiscard]] std::string plan_line(const Report& report);
+[[nodiscard]] std::string plan_line(const Report& report, Language language = Language::en);
 // One line on the machine; empty when no card was named and the job runs on one.
 [[nodiscard]] std::string hardware_line(const Report& report);
 

@@ -112,6 +112,14 @@ Size SymbolTable::define(std::string_view name, std::string_view meaning, std::i
   return result;
 }
 
+Size SymbolTable::define_next(std::string_view name, std::string_view meaning, std::int64_t value) {
+  for (int copy = 1;; ++copy) {
+    const std::string candidate = std::string(name) + (copy == 1 ? "" : std::to_string(copy));
+    const auto known = ids_.find(candidate);
+    if (known == ids_.end() || entries_.at(known->second - 1U).value == value) return define(candidate, meaning, value);
+  }
+}
+
 Size SymbolTable::ceil_div(const Size& numerator, const Size& denominator) {
   if (denominator == Size(1)) return numerator;
   const auto constant = [](const Size& size) {

@@ -85,6 +85,8 @@ class SymbolTable {
 
   // A symbol with a given value >= 0. A second definition of a name returns the first's id; its value must agree.
   Size define(std::string_view name, std::string_view meaning, std::int64_t value);
+  // The same for a name that may stand for several values: f, then f2, f3 ...
+  Size define_next(std::string_view name, std::string_view meaning, std::int64_t value);
   // ⌈numerator / denominator⌉. A constant folds. REQUIRES: the denominator evaluates above 0.
   Size ceil_div(const Size& numerator, const Size& denominator);
   // The least power of two that is not below `size`.

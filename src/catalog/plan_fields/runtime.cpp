@@ -10,6 +10,7 @@ constexpr RealRange kBeta{0.0, 1e300};
 constexpr std::array<std::string_view, 3> kReferenceWords{"model", "none", "precompute"};
 constexpr std::array<std::string_view, 4> kServers{"transformers", "vllm", "sglang", "lmdeploy"};
 constexpr std::array<std::string_view, 5> kCacheWords{"auto", "fp16", "bf16", "fp8", "int8"};
+constexpr std::array<std::string_view, 3> kSavedStates{"none", "full", "sharded"};
 constexpr RealRange kFraction{0.0, 1.0, false, true};
 constexpr std::int64_t kLeastSplitMb = 21;  // PyTorch wants more than its 20 MiB buffers
 
@@ -63,6 +64,16 @@ std::vector<PlanFieldRow> evaluation_fields() {
   };
 }
 
+std::vector<PlanFieldRow> save_fields() {
+  constexpr auto kSave = &Plan::save;
+  return {
+      text_word_row<kSavedStates, kSave, &SavePlan::state>(
+          {"save.state", "--save-state", "what a checkpoint holds; none: the job saves none"}),
+      bool_row<kSave, &SavePlan::optimizer>(
+          {"save.optimizer", "--save-optimizer", "the optimizer's states are saved, too"}),
+  };
+}
+
 std::vector<PlanFieldRow> inference_fields() {
   constexpr auto kInference = &Plan::inference;
   return {
@@ -99,6 +110,7 @@ PlanFieldRow map_row(PlanFieldRow row) {
 std::vector<PlanFieldRow> runtime_fields() {
   std::vector<PlanFieldRow> rows = allocator_fields();
   for (PlanFieldRow& row : evaluation_fields()) rows.push_back(std::move(row));
+  for (PlanFieldRow& row : save_fields()) rows.push_back(std::move(row));
   for (PlanFieldRow& row : inference_fields()) rows.push_back(std::move(row));
   rows.push_back(map_row(make_row(
       {"software", "", "versions of what runs the job: torch, transformers, ..."}, "a map",

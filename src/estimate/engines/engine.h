@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "estimate/engines/placement.h"
 #include "estimate/parameters.h"
@@ -12,6 +13,14 @@
 #include "membill/training_plan.h"
 
 namespace membill {
+
+// Tensors that the engine makes together, for a moment, while a checkpoint is saved: bytes of each.
+struct SavingGather {
+  int unit = TraceWriter::kNoUnit;
+  std::vector<Size> bytes;
+};
+
+using SavingGathers = std::vector<SavingGather>;
 
 class EngineRun {
  public:
@@ -37,6 +46,9 @@ class EngineRun {
   [[nodiscard]] virtual std::size_t sub_steps() const { return 0; }
   virtual void before_sub_step(std::size_t index) { static_cast<void>(index); }
   virtual void after_sub_step(std::size_t index) { static_cast<void>(index); }
+  // Around a checkpoint, and what it gathers for it, one after another.
+  virtual void at_saving(bool begins) { static_cast<void>(begins); }
+  virtual SavingGathers gathers_to_save(const JobModules& job) { return static_cast<void>(job), SavingGathers(); }
   // The engine clips by itself; torch.nn.utils.clip_grad_norm_ does not run.
   [[nodiscard]] virtual bool clips() const { return false; }
   // It makes the optimizer's states as it starts, by a step without effect.

@@ -123,6 +123,14 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     for (Fsdp1Unit* unit : units_) unit->reduced.drop();
   }
 
+  void at_saving(bool begins) override {
+    if (!begins) return;
+    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+  }
+  SavingGathers gathers_to_save(const JobModules&) override {
+    return shards_ ? full_state_gathers(plan_, flat_, units_) : SavingGathers();
+  }
+
   // The flat shards and their gradients are page-locked.
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
     std::map<std::string, std::int64_t> bytes;

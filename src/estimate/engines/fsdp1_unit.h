@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "estimate/engines/engine.h"
 #include "estimate/engines/placement.h"
 #include "estimate/parameters.h"
 
@@ -57,5 +58,9 @@ class Fsdp1Builder {
   const TrainingPlan& plan_;
   FlatPlan flat_;
 };
+
+// What FULL_STATE_DICT gathers of `units`, one after another.
+[[nodiscard]] SavingGathers full_state_gathers(const TrainingPlan& plan, const FlatPlan& flat,
+                                               const std::vector<Fsdp1Unit*>& units);
 
 }  // namespace membill

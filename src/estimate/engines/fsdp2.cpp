@@ -134,6 +134,20 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
     reduced_outputs_.clear();
   }
 
+  // torch/distributed/checkpoint/state_dict.py: DTensor.full_tensor(), tensor by tensor, each on its way to the host. The optimizer's
+  // states are gathered alike, none of them larger.
+  SavingGathers gathers_to_save(const JobModules&) override {
+    SavingGathers gathers;
+    if (plan_.save.state == "sharded") return gathers;
+    for (const Fsdp2Unit* unit : units())
+      for (const ShardedTensor& tensor : unit->tensors) {
+        const Size width(bytes_per_element(tensor.shard->value.dtype()));
+        gathers.push_back({tensor.shard->unit, {padded(tensor) * width}});
+        if (shards_.on_host) gathers.back().bytes.push_back(tensor.elements() * width);
+      }
+    return gathers;
+  }
+
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
     std::map<std::string, std::int64_t> bytes;
     if (!shards_.on_host) return bytes;

@@ -9,6 +9,7 @@
 #include "estimate/engines/flat_groups.h"
 #include "estimate/engines/zero3_coordinator.h"
 #include "estimate/engines/zero3_host.h"
+#include "estimate/engines/zero3_saving.h"
 
 namespace membill {
 namespace {
@@ -160,8 +161,9 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
       if (p->persists && !p->is_vector) p->whole = flat(p->elements, p->type, "persistent parameter", p->item);
   }
 
+  void at_saving(bool begins) override { begins ? before_step() : after_step(); }
+  SavingGathers gathers_to_save(const JobModules& job) override { return gathers_of(plan_, job, partitioned_, ranks_); }
   [[nodiscard]] bool clips() const override { return true; }
-
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override { return zero3_stored(plan_, stored_).host; }
   [[nodiscard]] std::map<std::string, std::int64_t> on_nvme() override { return zero3_stored(plan_, stored_).nvme; }
   [[nodiscard]] bool states_on_nvme() const override {

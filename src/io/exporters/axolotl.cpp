@@ -80,6 +80,8 @@ void write_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
     writer.set("val_set_size", Value::of(0.01));
     writer.set("eval_batch_size", Value::of(*plan.evaluation.batch));
   }
+  if (plan.save.state != "none") writer.set("save_strategy", Value::of("steps"));
+  if (plan.save.state != "none" && !plan.save.optimizer) writer.set("save_only_model", Value::of(true));
   writer.set("optimizer", Value::of(trainer_optimizer(plan, problems)));
   if (const std::string text = optimizer_argument_text(plan); !text.empty()) writer.set("optim_args", Value::of(text));
   writer.set("max_grad_norm", Value::of(plan.clip ? 1.0 : 0.0));

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "io/exporters/key_writer.h"
-#include "io/importers/importer.h"
 #include "io/value_writer.h"
 
 namespace membill::io {
@@ -33,28 +32,13 @@ const std::string* find(const Flat& flat, std::string_view key) {
   return found == flat.end() ? nullptr : &found->second;
 }
 
-// The job as the importer of `format` understands the tree.
-struct ReadBack {
-  JobFile job;
-  TrainingPlan plan;
-};
-
-ReadBack read_back(std::string_view format, const ExportJob& job, const Value& tree, const DataDirs& dirs) {
-  ImportContext context;
-  context.reads_pins = false;
-  context.dirs = dirs;
-  context.format = std::string(format);
-  context.gpus = job.count;
-  if (!job.model.empty()) context.model = job.model;
+ReadBack understood(std::string_view format, const ExportJob& job, const Value& tree, const DataDirs& dirs) {
   Problems problems;
-  ReadBack result;
   try {
-    result.job = import_text(write_json(tree), "job", "", context, problems);
-    read_plan(result.job.plan, result.job.file, result.plan, problems);
+    return read_back(format, job, write_json(tree), dirs, problems);
   } catch (const InputError&) {
-    // What is not understood says nothing: the caller finds every setting unsaid.
+    return {};  // what is not understood says nothing: the caller finds every setting unsaid
   }
-  return result;
 }
 
 bool is_known(const JobFile& job, const std::string& key) {
@@ -96,7 +80,7 @@ FormatChanges changes_in_format(std::string_view format, const ExportJob& before
   FormatChanges changes;
   Problems problems;
   const Value old_tree = exporter->write(before, problems), new_tree = exporter->write(after, problems);
-  const ReadBack read = problems.empty() ? read_back(format, after, new_tree, dirs) : ReadBack();
+  const ReadBack read = problems.empty() ? understood(format, after, new_tree, dirs) : ReadBack();
   const PlanText was(before.plan), wanted(after.plan), said(read.plan);
   for (const PlanSetting& setting : settings) {
     if (setting.key.starts_with(kAllocator)) {

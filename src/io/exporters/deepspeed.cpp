@@ -87,6 +87,8 @@ Value deepspeed_tree(const ExportJob& job, bool whole) {
     if (const Value* value = plan.find("sharding." + std::string(name)))
       writer.set("zero_optimization." + std::string(name), *value);
   }
+  if (job.plan.sharding.zero == 3 && job.plan.save.state == "full")
+    writer.set("zero_optimization.stage3_gather_16bit_weights_on_model_save", Value::of(true));
   write_offload(job, plan, writer);
   if (whole) write_optimizer(job.plan, writer);
   if (const Value* dtype = plan.find("sharding.grad_accum_dtype")) writer.set("data_types.grad_accum_dtype", *dtype);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "io/job_file.h"
 #include "io/preset_files.h"
 #include "membill/catalog.h"
 #include "membill/problem.h"
@@ -41,6 +42,15 @@ struct Exporter {
 
 // The text of the file. Problems: those of Exporter::write.
 [[nodiscard]] std::string export_text(const Exporter& exporter, const ExportJob& job, Problems& problems);
+
+// The job as the importer of `format` understands an exported text.
+struct ReadBack {
+  JobFile job;
+  TrainingPlan plan;
+};
+// Throws InputError when it cannot be read at all.
+[[nodiscard]] ReadBack read_back(std::string_view format, const ExportJob& job, const std::string& text,
+                                 const DataDirs& dirs, Problems& problems);
 
 // Fields of the plan that the exported `text` does not say: it is read back, and one line tells of each field that comes to something
 // else ("lengths: \"fixed\" cannot be said in a file of llamafactory, where it comes to \"varied\""); of a part, one line names them all.

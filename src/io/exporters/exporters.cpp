@@ -20,6 +20,7 @@ struct Difference {
 
 // What the plan leaves to the engine, or has no effect on memory, is no loss.
 bool is_no_loss(const std::string& key, const std::string& meant) {
+  if (key == "software") return meant == "{}";
   return meant == "null" && (key.starts_with("sharding.") || key == "adapter.alpha");
 }
 
@@ -56,21 +57,27 @@ std::string export_text(const Exporter& exporter, const ExportJob& job, Problems
   return exporter.syntax == Syntax::json ? write_json(tree) : write_yaml(tree);
 }
 
-std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,
-                                  const DataDirs& dirs) {
+ReadBack read_back(std::string_view format, const ExportJob& job, const std::string& text, const DataDirs& dirs,
+                   Problems& problems) {
   ImportContext context;
   context.reads_pins = false;
   context.dirs = dirs;
-  context.format = std::string(exporter.name);
+  context.format = std::string(format);
   context.gpus = job.count;
   if (!job.model.empty()) context.model = job.model;
+  ReadBack result;
+  result.job = import_text(text, "export", "", context, problems);
+  read_plan(result.job.plan, result.job.file, result.plan, problems);
+  return result;
+}
+
+std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,
+                                  const DataDirs& dirs) {
   Problems problems;
-  TrainingPlan plan;
-  const JobFile read = import_text(text, "export", "", context, problems);
-  read_plan(read.plan, read.file, plan, problems);
+  const ReadBack read = read_back(exporter.name, job, text, dirs, problems);
   std::vector<std::string> result;
   for (const Problem& problem : problems.list()) result.push_back(to_text(problem));
-  const std::vector<Difference> differences = compare(PlanText(job.plan), PlanText(plan));
+  const std::vector<Difference> differences = compare(PlanText(job.plan), PlanText(read.plan));
   if (exporter.part && !differences.empty()) {
     std::string keys;
     for (const Difference& difference : differences) keys += (keys.empty() ? "" : ", ") + difference.key;

@@ -36,6 +36,7 @@ Value fsdp_tree(const ExportJob& job, const std::string& prefix, bool strategy) 
   writer.set(prefix + "offload_params", Value::of(offload));
   if (const Value* pin = plan.find("sharding.pin_memory"); pin != nullptr && offload)
     writer.set(prefix + "cpu_offload_pin_memory", *pin);
+  if (job.plan.save.state == "sharded") writer.set(prefix + "state_dict_type", Value::of("SHARDED_STATE_DICT"));
   const bool wraps = plan.word("sharding.wrap") != "none";
   writer.set(prefix + "auto_wrap_policy", Value::of(wraps ? "TRANSFORMER_BASED_WRAP" : "NO_WRAP"));
   if (const std::string prefetch = plan.word("sharding.backward_prefetch"); !prefetch.empty())

@@ -21,6 +21,8 @@ void write_training_arguments(const ExportJob& job, KeyWriter& writer, Problems&
   if (const std::string text = optimizer_argument_text(plan); !text.empty()) writer.set("optim_args", Value::of(text));
   writer.set("max_grad_norm", Value::of(plan.clip ? 1.0 : 0.0));
   if (plan.compile) writer.set("torch_compile", Value::of(true));
+  if (plan.save.state != "none") writer.set("save_strategy", Value::of("steps"));
+  if (plan.save.state != "none" && !plan.save.optimizer) writer.set("save_only_model", Value::of(true));
   if (!plan.evaluation.batch) return;
   writer.set("eval_strategy", Value::of("steps"));
   writer.set("per_device_eval_batch_size", Value::of(*plan.evaluation.batch));

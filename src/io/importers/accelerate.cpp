@@ -16,6 +16,7 @@ constexpr KeyRow kRows[] = {
     {"use_cpu", "false", "no card at all"},
     {"deepspeed_config", "", "DeepSpeed's part"},
     {"deepspeed_config.deepspeed_config_file", "", "a DeepSpeed file"},
+    {"deepspeed_config.zero3_save_16bit_model", "false", "a checkpoint holds the whole weights"},
     {"deepspeed_config.zero_stage", "2", "ZeRO stage"},
     {"deepspeed_config.offload_optimizer_device", "none", "where master weights and states live"},
     {"deepspeed_config.offload_param_device", "none", "where the weights' shards live (stage 3)"},
@@ -43,7 +44,7 @@ constexpr std::string_view kHarmless =
     "tpu_use_sudo command_file commands tpu_vm tpu_env ec2_instance_type iam_role_name image_uri profile region "
     "base_job_name "
     "pytorch_version transformers_version py_version sagemaker_inputs_file sagemaker_metrics_file additional_args* "
-    "deepspeed_config.zero3_init_flag deepspeed_config.zero3_save_16bit_model "
+    "deepspeed_config.zero3_init_flag "
     "deepspeed_config.deepspeed_multinode_launcher "
     "deepspeed_config.deepspeed_hostfile deepspeed_config.deepspeed_inclusion_filter "
     "deepspeed_config.deepspeed_exclusion_filter "
@@ -63,7 +64,9 @@ Value plugin_config(KeyReader& reader) {
   const std::int64_t stage = reader.count("deepspeed_config.zero_stage").value_or(2);
   const Value zero = Value::make_map({{"stage", Value::of(stage)},
                                       {"offload_optimizer", device("deepspeed_config.offload_optimizer_device")},
-                                      {"offload_param", device("deepspeed_config.offload_param_device")}});
+                                      {"offload_param", device("deepspeed_config.offload_param_device")},
+                                      {"stage3_gather_16bit_weights_on_model_save",
+                                       Value::of(reader.flag("deepspeed_config.zero3_save_16bit_model"))}});
   const Value automatic = Value::make_map({{"enabled", Value::of("auto")}});
   return Value::make_map({{"bf16", automatic}, {"fp16", automatic}, {"zero_optimization", zero}});
 }

@@ -35,7 +35,8 @@ constexpr std::string_view kHarmless =
     "fsdp_final_state_dict_type "
     "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
     "warmup_steps warmup_ratio "
-    "evals_per_epoch save_* saves_per_epoch logging_steps early_stopping_patience load_best_model_at_end "
+    "evals_per_epoch save_total_limit save_safetensors save_first_step logging_steps early_stopping_patience "
+    "load_best_model_at_end "
     "use_tensorboard profiler_* "
     "include_tokens_per_second include_tkps neftune_noise_alpha orpo_alpha simpo_gamma cpo_alpha kto_* max_memory "
     "gpu_memory_limit "
@@ -154,6 +155,15 @@ void read_batch(KeyReader& reader, Draft& draft) {
   const bool evaluates = reader.real("val_set_size").value_or(0) > 0 || reader.is_given("test_datasets");
   if (evaluates && reader.text("eval_strategy") != "no")
     draft.set("evaluation.batch", std::optional(reader.count("eval_batch_size", 1).value_or(micro)));
+}
+
+void read_saving(KeyReader& reader, Draft& draft) {
+  for (const char* key : {"save_strategy", "save_steps", "saves_per_epoch"})
+    draft.saves = draft.saves || reader.is_given(key);
+  const std::string strategy = to_lower(reader.text("save_strategy").value_or(""));
+  draft.saves = draft.saves && strategy != "no" && strategy != "false";
+  (void)reader.text("save_steps"), (void)reader.text("saves_per_epoch");
+  if (draft.saves && reader.flag("save_only_model")) draft.set("save.optimizer", Value::of(false));
 }
 
 void read_checkpointing(KeyReader& reader, Draft& draft) {
@@ -300,6 +310,7 @@ void read(const JobSource& source, Draft& draft) {
   read_precision(reader, draft);
   read_method(reader, draft);
   read_batch(reader, draft);
+  read_saving(reader, draft);
   read_checkpointing(reader, draft);
   read_attention(reader, draft);
   read_packing(reader, draft);

@@ -83,6 +83,15 @@ constexpr KeyRow kRows[] = {
     {"zero_optimization.cpu_offload", "", "old spelling of offload_optimizer.device cpu", {}, "zero/config.py"},
     {"zero_optimization.cpu_offload_params", "", "old spelling of offload_param.device cpu", {}, "zero/config.py"},
     {"zero_optimization.cpu_offload_use_pin_memory", "", "old spelling of pin_memory", {}, "zero/config.py"},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save",
+     "false",
+     "a checkpoint holds the whole weights",
+     {},
+     "zero/config.py"},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", "", "",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
+    {"zero_optimization.gather_16bit_weights_on_model_save", "", "",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
     {"bf16.enabled", "false", "bf16 weights with an fp32 master", {}, "precision_config.py"},
     {"bfloat16.enabled", "", "", "bf16.enabled"},
     {"bf16.bf16_master_weights_and_grads", "false", "the master weights are bf16", {}, "precision_config.py"},
@@ -113,8 +122,7 @@ constexpr std::string_view kHarmless =
     "bf16.loss_scale_window "
     "bf16.hysteresis bf16.min_loss_scale bf16.auto_cast amp.opt_level fp16.fp16_opt_level "
     "zero_optimization.allgather_partitions zero_optimization.round_robin_gradients "
-    "zero_optimization.use_multi_rank_bucket_allreduce zero_optimization.stage3_gather_16bit_weights_on_model_save "
-    "zero_optimization.stage3_gather_fp16_weights_on_model_save zero_optimization.gather_16bit_weights_on_model_save "
+    "zero_optimization.use_multi_rank_bucket_allreduce "
     "zero_optimization.stage3_allgather_sequential zero_optimization.stage3_module_granularity_threshold "
     "zero_optimization.stage3_model_persistence_threshold zero_optimization.model_persistence_threshold "
     "zero_optimization.stage3_use_all_reduce_for_fetch_params zero_optimization.ignore_unused_parameters "
@@ -282,6 +290,7 @@ void read_deepspeed_part(const Value& config, const std::string& file, const Dee
     const std::optional<double> mics = reader.real("zero_optimization.mics_shard_size");
     if (mics.value_or(-1) > 0) draft.set("sharding.mics_shard_size", reader.count("zero_optimization.mics_shard_size"));
   }
+  draft.gathers_saved = reader.flag("zero_optimization.stage3_gather_16bit_weights_on_model_save");
   read_offload(reader, stage, draft);
   read_batch(reader, draft);
   read_precision(reader, fill, draft);

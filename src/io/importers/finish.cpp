@@ -115,6 +115,15 @@ void settle_engine(Draft& draft) {
     draft.set("sharding.wrap", Value::of("peft"));
 }
 
+void settle_saving(Draft& draft) {
+  const std::string engine = plan_text(draft, "engine");
+  if (!draft.saves || engine == "megatron") return;
+  const bool stage3 = engine == "deepspeed" && plan_text(draft, "sharding.zero") == "3";
+  const bool in_shards = stage3 ? !draft.gathers_saved : engine.starts_with("fsdp") && draft.saves_shards;
+  if (in_shards && engine == "fsdp") return draft.assume("what FSDP1 gathers for a checkpoint in shards is not billed");
+  draft.set("save.state", Value::of(in_shards ? "sharded" : "full"));
+}
+
 }  // namespace
 
 ModelFacts find_model(const Draft& draft) {
@@ -166,6 +175,7 @@ JobFile finish_draft(Draft& draft) {
   settle_load_dtype(model, draft);
   settle_engine(draft);
   settle_precision(draft);
+  settle_saving(draft);
   if (plan_text(draft, "attention") == "flash")
     draft.set("attention_mask", Value::of(false));  // padding is taken out before it
   if (!model.shapes_of.empty() && !draft.context.model && draft.model && !is_there(model.argument)) {

@@ -24,11 +24,12 @@ constexpr KeyRow kRows[] = {
     {"limit_all_gathers", "true", "at most two units in flight"},
     {"use_orig_params", "", "parameters keep their own shapes"},
     {"activation_checkpointing", "false", "layers are checkpointed by the wrapper"},
+    {"state_dict_type", "FULL_STATE_DICT", "whether a checkpoint holds the whole state"},
     {"cpu_offload_pin_memory", "true", "offloaded shards are page-locked"},
     {"mixed_precision_policy", "", "dtype of gathered weights and reduced gradients"},
 };
 constexpr std::string_view kHarmless =
-    "cpu_ram_efficient_loading sync_module_states state_dict_type final_state_dict_type ignored_modules xla "
+    "cpu_ram_efficient_loading sync_module_states final_state_dict_type ignored_modules xla "
     "xla_fsdp_v2 "
     "xla_fsdp_settings xla_fsdp_grad_ckpt cpu_ram_efficient_loading_ transformer_auto_wrap_policy";
 constexpr std::string_view kSource =
@@ -128,6 +129,7 @@ void read_fsdp_part(const Value& options, const std::string& file, const FsdpSur
   draft.set("sharding.offload", Value::of(offload ? "optimizer+param" : "none"));
   if (offload) draft.set("sharding.pin_memory", Value::of(reader.flag("cpu_offload_pin_memory")));
   draft.set("sharding.wrap", Value::of(wrap_of(reader, around)));
+  draft.saves_shards = to_lower(reader.text("state_dict_type").value_or("")).find("shard") != std::string::npos;
   read_prefetch(reader, draft);
   if (reader.flag("activation_checkpointing")) {
     draft.set("checkpointing", Value::of("full"));

@@ -80,6 +80,9 @@ struct Draft {
   bool bf16 = false, fp16 = false;
   bool quantized = false;      // the base's storage is in `plan` already
   bool own_precision = false;  // the importer has set weights and precision itself
+  bool saves = false;          // checkpoints between steps
+  bool gathers_saved = false;  // DeepSpeed's stage 3: the whole state for them
+  bool saves_shards = false;   // FSDP: each rank its own
   bool fsdp_upcasts = false;   // accelerate's FSDP: trainable shards are cast to fp32
   std::vector<KeyRecord> records;
   std::vector<std::string> assumptions;

@@ -18,6 +18,9 @@ constexpr KeyRow kRows[] = {
     {"eval_strategy", "no", "whether the job evaluates"},
     {"evaluation_strategy", "", "", "eval_strategy"},
     {"eval_on_start", "false", "whether the job evaluates"},
+    {"save_strategy", "steps", "whether checkpoints are saved"},
+    {"save_steps", "500", "whether checkpoints are saved"},
+    {"save_only_model", "false", "checkpoints leave out the optimizer's states"},
     {"bf16", "false", "autocast in bf16; weights keep the dtype in which they were loaded"},
     {"fp16", "false", "autocast in fp16; weights keep the dtype in which they were loaded"},
     {"gradient_checkpointing", "false", "layers run their forward again in backward"},
@@ -56,8 +59,7 @@ constexpr std::string_view kHarmless =
     "adam_beta1 adam_beta2 adam_epsilon num_train_epochs max_steps lr_scheduler_type lr_scheduler_kwargs* warmup_ratio "
     "warmup_steps "
     "log_level log_level_replica log_on_each_node logging_dir logging_strategy logging_first_step logging_steps "
-    "logging_nan_inf_filter save_strategy save_steps save_total_limit save_safetensors save_on_each_node "
-    "save_only_model "
+    "logging_nan_inf_filter save_total_limit save_safetensors save_on_each_node "
     "restore_callback_states_from_checkpoint no_cuda use_cpu use_mps_device seed data_seed jit_mode_eval use_ipex "
     "fp16_opt_level "
     "half_precision_backend bf16_full_eval fp16_full_eval tf32 local_rank ddp_backend tpu_num_cores tpu_metrics_debug "
@@ -121,6 +123,15 @@ void read_label_smoothing(KeyReader& reader, Draft& draft) {
     draft.set("stage_args.label_smoothing", Value::of(factor));
 }
 
+// Only where the file speaks of it: what is saved by default is saved seldom.
+void read_saving(KeyReader& reader, Draft& draft) {
+  const bool named = reader.is_given("save_strategy") || reader.is_given("save_steps");
+  const std::string strategy = to_lower(reader.text("save_strategy").value_or("steps"));
+  draft.saves = named && strategy != "no" && strategy != "false";
+  (void)reader.text("save_steps");
+  if (draft.saves && reader.flag("save_only_model")) draft.set("save.optimizer", Value::of(false));
+}
+
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
   if (reader.flag("auto_find_batch_size"))
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
@@ -170,6 +181,7 @@ void read_training_arguments(KeyReader& reader, bool reentrant, Draft& draft) {
   read_optimizer(reader, draft);
   read_evaluation(reader, draft);
   read_label_smoothing(reader, draft);
+  read_saving(reader, draft);
   state_what_is_left_out(reader, draft);
 }
 
