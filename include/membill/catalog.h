@@ -102,14 +102,30 @@ struct OptimizerRow {
 [[nodiscard]] bool names_fused_optimizer(std::string_view name);
 
 // A storage format of base weights.
+// How the weights of a matrix are packed.
+enum class Packing : std::uint8_t {
+  none,
+  bitsandbytes,       // 4 bits, scales of blocks
+  llm_int8,           // bitsandbytes' 8 bits
+  gptq,               // codes in words, scales and zero points of groups of inputs, the group of each input
+  awq,                // the same without the groups' list
+  half_quadratic,     // HQQ
+  fp8_blocks,         // a scale of each square
+  rows,               // a byte a weight, a scale a row
+  compressed_groups,  // compressed-tensors: codes in words, scales of groups
+  micro_blocks        // mxfp4, nvfp4: 4-bit floats, one-byte scales
+};
+
 struct WeightFormatRow {
   WeightFormat format = WeightFormat::bf16;
   std::string_view name = {};  // "nf4", "gptq-int4"
   std::string_view summary = {};
   std::vector<std::string_view> aliases = {};
-  int bits = 16;                 // of one stored weight of a quantised linear
-  bool quantized = false;        // only linears are stored so; the rest stays 16-bit
-  bool trainable = true;         // full fine-tuning possible
+  int bits = 16;           // of one stored weight of a quantised linear
+  bool quantized = false;  // only linears are stored so; the rest stays 16-bit
+  bool trainable = true;   // full fine-tuning possible
+  bool adapters = true;    // Transformers trains adapters over it
+  Packing packing = Packing::none;
   std::int64_t group = 0;        // weights per scale; 0 = none, or one scale a row
   std::string_view scales = {};  // what is stored beside the bits, in words
   std::string_view whole = {};   // which modules are not stored so, in words

@@ -12,6 +12,7 @@
 
 #include "membill/source.h"
 #include "membill/units.h"
+#include "membill/weight_format.h"
 
 namespace membill {
 
@@ -149,7 +150,7 @@ struct ModelSpec {
   double embedding_dropout = 0;  // dropout of the embedding's output, where the model has one
   std::optional<double> final_logit_softcap;
   std::string stored_dtype;  // torch_dtype / dtype of the file as written; empty = not said
-  std::string quantization;  // quant_method of the file ("gptq"); empty = none
+  StoredWeights stored;      // how the file's weights are quantised
 
   std::vector<Section> sections;  // the census, in named_parameters() order
   // A published total that replaces an unknown census (generic models given by --params); then `sections` may be empty.

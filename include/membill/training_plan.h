@@ -9,13 +9,12 @@
 #include <vector>
 
 #include "membill/units.h"
+#include "membill/weight_format.h"
 
 namespace membill {
 
 enum class Stage : std::uint8_t { pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
 enum class Method : std::uint8_t { full, freeze, lora, dora, adalora, vera, ia3, prompt, prefix, ptuning };
-// Storage of the base weights.
-enum class WeightFormat : std::uint8_t { fp32, bf16, fp16, fp8, int8, nf4, fp4, gptq_int4, awq_int4, hqq_int4, mxfp4 };
 // Precision regime (catalogue rows: `membill formats`, src/catalog/regimes).
 enum class Precision : std::uint8_t { fp32, amp_bf16, amp_fp16, pure_bf16, pure_fp16, master_bf16, master_fp16, fp8 };
 enum class OptimizerImpl : std::uint8_t { loop, foreach, fused };
@@ -32,12 +31,18 @@ struct AdapterPlan {
   std::int64_t rank = 8;              // >= 1
   std::optional<std::int64_t> alpha;  // no effect on memory
   std::vector<std::string> targets;  // module names or patterns; "all-linear"; empty = PEFT's default of the model type
-  double dropout = 0.0;              // 0 <= p < 1
-  AdapterDType dtype = AdapterDType::automatic;  // automatic: fp32 over 16-bit and quantised bases, as PEFT
-  std::vector<std::string> modules_to_save;      // trained whole, as copies
-  bool rslora = false;                           // no effect on memory
-  std::optional<std::int64_t> init_rank;         // AdaLoRA's first rank; default 12
-  std::int64_t virtual_tokens = 20;              // prompt, prefix, p-tuning
+  std::vector<std::string> exclude;  // modules that get none although a target matches
+  std::vector<std::int64_t> layers;  // layers that get adapters; empty = all (layers_to_transform)
+  std::map<std::string, std::int64_t> rank_pattern;  // other ranks, by name or pattern
+  bool lora_bias = false;                            // LoRA's second matrix has a bias
+  double dropout = 0.0;                              // 0 <= p < 1
+  AdapterDType dtype = AdapterDType::automatic;      // automatic: fp32 over 16-bit and quantised bases, as PEFT
+  std::vector<std::string> modules_to_save;          // trained whole, as copies
+  bool rslora = false;                               // no effect on memory
+  std::optional<std::int64_t> init_rank;             // AdaLoRA's first rank; default 12
+  std::int64_t virtual_tokens = 20;                  // prompt, prefix, p-tuning
+  std::optional<std::int64_t> encoder_hidden;        // width of the encoder of prefix and p-tuning; none: the model's
+  bool prefix_projection = false;                    // prefix: an MLP makes keys and values
 };
 
 // Which parameters train under method freeze.
@@ -115,6 +120,7 @@ struct TrainingPlan {
   FreezePlan freeze;
   WeightFormat weights = WeightFormat::bf16;
   bool double_quant = true;  // nf4, fp4: the scales are quantised too
+  QuantizationPlan quantization;
   bool kbit_prepare = true;  // PEFT's prepare_model_for_kbit_training (quantised bases only)
   Precision precision = Precision::amp_bf16;
   std::optional<DType> gradient_dtype;  // none: what the regime says

@@ -4,6 +4,7 @@
 #include "blocks/kept.h"
 #include "blocks/layers.h"
 #include "blocks/quantized.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -33,7 +34,7 @@ Tensor dora_output(Forward& f, Module& module, const Tensor& x, Tensor base_resu
   const Tensor norm = weight_norm(f, weight, product);
   const Tensor scale = r.mul(adapter.magnitude->value, norm, "magnitude over norm");
   const Tensor row_scale = r.view(scale, {Size(1), module.weight.value.rows()});
-  const Tensor lora_result = r.linear(r.linear(x, adapter.down), adapter.up);
+  const Tensor lora_result = r.linear(r.linear(x, adapter.down), adapter.up, adapter.bias.get());
   if (base_result.defined() && module.bias != nullptr)
     base_result = r.add(std::move(base_result), module.bias->value, "base result less bias");
   if (!base_result.defined()) {
@@ -65,10 +66,10 @@ Tensor low_rank(Forward& f, LoraAdapter& adapter, const Tensor& x) {
     const Tensor dropped = r.dropout(x, adapter.dropout);
     narrow = r.linear(dropped, adapter.down);
   }
-  return r.mul_scalar(r.linear(std::move(narrow), adapter.up), "scaled adapter output");
+  return r.mul_scalar(r.linear(std::move(narrow), adapter.up, adapter.bias.get()), "scaled adapter output");
 }
 
-// lora.Linear: the input is cast to the adapter's type, autocast or not.
+// lora.Linear, lora.GPTQLoraLinear: the input is cast to the adapter's type, autocast or not.
 Tensor over_plain(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   LoraAdapter& adapter = *module.adapter;
@@ -86,8 +87,7 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   LoraAdapter& adapter = *module.adapter;
   Tensor result = apply_base(f, module, x);
-  const bool clones = is_4bit(module.quantized->format);
-  if (clones) result = r.contiguous_copy(result, result.shape(), "clone of the base result");
+  result = cloned_base_result(f, module, std::move(result));
   const DType type = result.dtype();
   const bool converts = !r.autocast();
   if (converts) x = r.cast(std::move(x), adapter.down.value.dtype());
@@ -105,6 +105,12 @@ Tensor over_quantized(Forward& f, Module& module, Tensor x) {
 
 }  // namespace
 
+Tensor cloned_base_result(Forward& f, const Module& module, Tensor result) {
+  if (module.quantized == nullptr || !is_4bit(module.quantized->format)) return result;
+  const Shape shape = result.shape();
+  return f.r.contiguous_copy(std::move(result), shape, "clone of the base result");
+}
+
 Tensor apply_litgpt_adapter(Forward& f, Module& module, const Tensor& x, LitgptInput& shared) {
   Recorder& r = f.r;
   Tensor result = apply_base(f, module, x);
@@ -117,13 +123,27 @@ Tensor apply_litgpt_adapter(Forward& f, Module& module, const Tensor& x, LitgptI
   return r.add(std::move(result), r.mul_scalar(std::move(output), "scaled adapter output"), "base and adapter output");
 }
 
+// lora.Embedding.forward: rows of the one matrix, transposed, times the other.
+Tensor apply_embedding_adapter(Forward& f, Module& module, const Tensor& ids) {
+  Recorder& r = f.r;
+  LoraAdapter& adapter = *module.adapter;
+  Tensor result = r.embedding(ids, module.weight);
+  const DType type = result.dtype();
+  Parameter turned;
+  turned.value = r.view(adapter.down.value, {adapter.down.value.width(), adapter.down.value.rows()});
+  Tensor output = r.linear(r.embedding(ids, turned), adapter.up);
+  result = r.add(result, r.mul_scalar(std::move(output), "scaled adapter output"), "base and adapter output");
+  return r.cast(std::move(result), type);
+}
+
 Tensor apply_adapter(Forward& f, Module& module, Tensor x) {
   const Tensor argument = x;  // the call's arguments live until it returns
   if (f.plan.implementation == Implementation::litgpt) {
     LitgptInput own;
     return apply_litgpt_adapter(f, module, x, own);
   }
-  return module.quantized != nullptr ? over_quantized(f, module, std::move(x)) : over_plain(f, module, std::move(x));
+  const bool plain = module.quantized == nullptr || weight_format(module.quantized->format).packing == Packing::gptq;
+  return plain ? over_plain(f, module, std::move(x)) : over_quantized(f, module, std::move(x));
 }
 
 }  // namespace membill

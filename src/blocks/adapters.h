@@ -7,6 +7,9 @@ namespace membill {
 
 // lora.Linear.forward, lora.Linear4bit.forward and DoRA's variant. REQUIRES: module.adapter.
 [[nodiscard]] Tensor apply_adapter(Forward& f, Module& module, Tensor x);
+// PEFT clones what a linear over bitsandbytes' 4 bits gives before it adds to it.
+[[nodiscard]] Tensor cloned_base_result(Forward& f, const Module& module, Tensor result);
+[[nodiscard]] Tensor apply_embedding_adapter(Forward& f, Module& module, const Tensor& ids);
 
 // What litgpt's LoRAQKVLinear gives queries, keys and values in common (litgpt 0.5.13 lora.py).
 struct LitgptInput {

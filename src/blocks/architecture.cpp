@@ -14,7 +14,7 @@ Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor
   if (f.hooks != nullptr) f.hooks->before_embedding();
   Tensor embedded = made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
   if (f.hooks != nullptr) embedded = f.hooks->after_embedding(std::move(embedded));
-  return f.prompt != nullptr && f.adapters ? with_prompt(f, ids, embedded) : embedded;
+  return f.prompt != nullptr && f.adapters && f.dims.past.is_zero() ? with_prompt(f, ids, embedded) : embedded;
 }
 
 Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {

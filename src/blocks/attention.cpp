@@ -2,15 +2,21 @@
 
 #include "blocks/generations.h"
 #include "blocks/kept.h"
+#include "blocks/prefix.h"
 
 namespace membill {
 namespace {
 
+// Rows of keys or values of `heads` heads.
+Size key_rows(const Forward& f, const Size& heads) {
+  return f.dims.past.is_zero() ? f.dims.N * heads : f.dims.b * f.keys() * heads;
+}
+
 // repeat_kv: expand and reshape, a copy unless every query head has its own.
 Tensor repeat_heads(Forward& f, const AttentionCall& call, const Tensor& x, const Size& width) {
   if (call.shape.heads == call.shape.kv_heads) return x;
-  if (call.shape.kv_heads == 1) return f.r.broadcast_view(x, {f.dims.N * call.dims.a, width});
-  return f.r.contiguous_copy(x, {f.dims.N * call.dims.a, width}, "repeated key/value heads");
+  if (call.shape.kv_heads == 1) return f.r.broadcast_view(x, {key_rows(f, call.dims.a), width});
+  return f.r.contiguous_copy(x, {key_rows(f, call.dims.a), width}, "repeated key/value heads");
 }
 
 // What matmul's expand().reshape() does to a (b, heads, s, d) view of a (b, s, heads, d) tensor.
@@ -34,7 +40,7 @@ Tensor heads_first_gradient(Forward& f, const Tensor& x) {
 Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tensor& k, const Tensor& v) {
   Recorder& r = f.r;
   const Size rows = f.dims.N * call.dims.a;
-  const Shape scores_shape{rows, f.dims.s};
+  const Shape scores_shape{rows, f.keys()};
   const bool repeats = call.shape.heads != call.shape.kv_heads, expands = repeats && call.shape.kv_heads == 1;
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
   const auto operand = [&](const Tensor& x) { return r.autocast_input(call.wide_scores ? r.cast(x, DType::fp32) : x); };
@@ -42,7 +48,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   {
     const Tensor from_q = operand(q), from_k = operand(keys);  // arguments of the product
     left = batch_first(f, from_q, !call.query_contiguous);
-    right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous));
+    right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous && f.prefix == nullptr));
     scores = r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores");
   }
   scores = r.mul_scalar(std::move(scores), "scaled scores");
@@ -58,7 +64,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
   left = r.autocast_input(scores);
-  right = batch_first(f, r.autocast_input(values), !repeats || expands);
+  right = batch_first(f, r.autocast_input(values), expands || (!repeats && f.prefix == nullptr));
   Tensor output = heads_first_gradient(
       f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
@@ -158,18 +164,18 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   if (!drops) kept.seeds = r.saved(seeds);
   std::vector<Edge> edges{r.edge(q), r.edge(k), r.edge(v)};
   const bool learned = mask.defined() && mask.requires_grad();
+  const bool grouped = !r.symbols().equal(k.rows(), key_rows(f, call.dims.a));
   if (learned) edges.push_back(r.edge(mask));
   r.record(
       {&output}, std::move(edges),
-      [kept, kept_mask, rows, learned, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](Recorder& rec,
-                                                                                                         Gradients&) {
+      [kept, kept_mask, rows, learned, grouped, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](
+          Recorder& rec, Gradients&) {
         Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                          rec.empty(vs, type, "value gradient")};
         if (learned) {
           const Size padded = rec.symbols().ceil_div(kept_mask.width(), Size(16)) * Size(16);
           result.push_back(rec.empty({rows, padded}, type, "gradient of the position bias"));
         }
-        const bool grouped = !rec.symbols().equal(ks.rows, qs.rows);
         const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
         const Tensor all_values =
             grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
@@ -181,11 +187,11 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   return output;
 }
 
-// A boolean mask becomes an additive one of the batch's rows; the last axis is padded to a multiple of 16.
+// A boolean mask becomes an additive one of the batch's rows; the last axis is padded to a multiple of 8.
 Tensor additive_mask(Forward& f, const Tensor& given, DType type) {
-  const Size padded = f.r.symbols().ceil_div(f.dims.s, Size(16)) * Size(16);
-  Tensor mask = given.dtype() == type ? given : f.r.empty({f.dims.N, f.dims.s}, type, "additive mask");
-  if (!f.r.symbols().is_multiple(f.dims.s, 16)) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
+  const Size padded = f.r.symbols().ceil_div(f.keys(), Size(8)) * Size(8);
+  Tensor mask = given.dtype() == type ? given : f.r.empty({f.dims.N, f.keys()}, type, "additive mask");
+  if (!f.r.symbols().is_multiple(f.keys(), 8)) mask = f.r.empty({f.dims.N, padded}, type, "additive mask, padded");
   return mask;
 }
 
@@ -245,7 +251,7 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
     k16 = repeat_heads(f, call, k16, call.dims.d), v16 = repeat_heads(f, call, v16, call.dims.v);
   Tensor given_mask = call.mask;
   if (call.mask.defined() && call.mask.dtype() != type)
-    given_mask = r.empty({f.dims.N, f.dims.s}, type, "additive mask");
+    given_mask = r.empty({f.dims.N, f.keys()}, type, "additive mask");
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
   r.pause_autocast();
@@ -253,17 +259,17 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   const Tensor mask = given_mask.defined() ? given_mask : r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
   const auto interleave = [&](const Tensor& x) {
     if (!repeats || call.mask.defined()) return x;
-    return r.contiguous_copy(x, {rows, x.width()}, "repeated key/value heads");
+    return r.contiguous_copy(x, {key_rows(f, call.dims.a), x.width()}, "repeated key/value heads");
   };
   const Tensor keys = interleave(k_wide), values = interleave(v_wide);
   Tensor right = r.mul_scalar(keys, "scaled keys");
   Tensor left = batch_first(f, q, !call.query_contiguous);
-  right = matmul_heads(f, call, right, !repeats && !call.query_contiguous);
-  Tensor scores = r.batched_matmul(std::move(left), std::move(right), {rows, f.dims.s}, "attention scores");
+  right = matmul_heads(f, call, right, !repeats && !call.query_contiguous && f.prefix == nullptr);
+  Tensor scores = r.batched_matmul(std::move(left), std::move(right), {rows, f.keys()}, "attention scores");
   scores = safe_softmax(f, scores);
   scores = r.dropout(std::move(scores), f.attention_dropout);
   const Tensor weights = r.cast(scores, type);
-  right = matmul_heads(f, call, values, !repeats);
+  right = matmul_heads(f, call, values, !repeats && f.prefix == nullptr);
   Tensor output =
       heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
   output = r.cast(std::move(output), type);
@@ -284,6 +290,7 @@ AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool m
 }
 
 Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  if (f.prefix != nullptr) f.prefix->extend(call.dims, k, v);
   switch (call.choice.kernel) {
     case AttentionKernel::eager: return eager(f, call, q, k, v);
     case AttentionKernel::sdpa_math: return math(f, call, q, k, v);

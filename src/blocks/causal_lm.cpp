@@ -1,8 +1,10 @@
 #include "blocks/causal_lm.h"
 
+#include <optional>
 #include <utility>
 
 #include "blocks/adalora.h"
+#include "blocks/prefix.h"
 
 namespace membill {
 namespace {
@@ -83,6 +85,8 @@ AtenOperators kept_operators(const CheckpointPlan& plan) {
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
                          Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
+  std::optional<PrefixCache> prefix;
+  if (!f.dims.past.is_zero() && f.adapters) f.prefix = &prefix.emplace(f, *modules.prompt, modules.units);
   Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.moment("loss");
   f.r.set_items(f.items.loss_logits);
@@ -93,6 +97,8 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   if (regularised) loss = with_orthogonality(f, modules, std::move(loss));
   f.labels.drop();
   f.caller_locals.clear();
+  f.prefix = nullptr;
+  prefix.reset();
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

@@ -1,6 +1,7 @@
 #include "blocks/experts.h"
 
 #include "blocks/layers.h"
+#include "blocks/parameter_adapter.h"
 
 namespace membill {
 namespace {
@@ -43,8 +44,9 @@ Tensor gate_halves(Forward& f, const LayerContext& layer, const Tensor& both) {
 // F.linear(hidden.type(float32), weight.type(float32)).
 Tensor logits_in_fp32(Forward& f, Module& router, const Tensor& hidden) {
   Recorder& r = f.r;
-  Parameter wide = router.weight;
-  wide.value = r.cast(router.weight.value, DType::fp32);
+  AdaptedParameter weight(f, router);
+  Parameter wide = weight.get();
+  wide.value = r.cast(wide.value, DType::fp32);
   return r.linear(r.cast(hidden, DType::fp32), wide);
 }
 
@@ -65,7 +67,8 @@ Tensor within_groups(Forward& f, const LayerContext& layer, Tensor scores) {
 Routing route(Forward& f, const LayerContext& layer, Module& router, const RouterShape& shape, const Tensor& hidden) {
   Recorder& r = f.r;
   Routing routing;
-  routing.logits = r.linear(hidden, router.weight);
+  AdaptedParameter weight(f, router);
+  routing.logits = r.linear(hidden, weight.get());
   const Tensor probabilities = shape.explicit_type ? r.softmax(routing.logits, DType::fp32)
                                                    : r.softmax(r.cast(routing.logits, DType::fp32), std::nullopt);
   auto [values, indices] = r.top_of_rows(probabilities, layer.dims.top);
@@ -79,7 +82,7 @@ Routing route(Forward& f, const LayerContext& layer, Module& router, const Route
 Routing route_by_sigmoid(Forward& f, const LayerContext& layer, Module& router, bool grouped, const Tensor& hidden) {
   Recorder& r = f.r;
   Routing routing;
-  routing.logits = grouped ? logits_in_fp32(f, router, hidden) : r.linear(hidden, router.weight);
+  routing.logits = grouped ? logits_in_fp32(f, router, hidden) : r.linear(hidden, AdaptedParameter(f, router).get());
   const Tensor scores = r.sigmoid(grouped ? routing.logits : r.cast(routing.logits, DType::fp32));
   Tensor corrected = r.add_scalar(scores, "corrected scores");
   if (grouped) corrected = within_groups(f, layer, std::move(corrected));
@@ -119,7 +122,7 @@ Routing route_without_autocast(Forward& f, const LayerContext& layer, Module& ro
 Routing route_by_logits(Forward& f, const LayerContext& layer, Module& router, const Tensor& hidden) {
   Recorder& r = f.r;
   Routing routing;
-  routing.logits = r.cast(r.linear(hidden, router.weight), DType::fp32);
+  routing.logits = r.cast(r.linear(hidden, AdaptedParameter(f, router).get()), DType::fp32);
   auto [values, indices] = r.top_of_rows(routing.logits, layer.dims.top);
   routing.weights = r.cast(r.softmax(values, std::nullopt), hidden.dtype());
   routing.indices = std::move(indices);
@@ -137,12 +140,14 @@ Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& pre
     if (shape.biases) biases = expert_biases(f, layer, layer.modules.at(prefix + name).weight, d, width);
   };
   const Size both = Size(2) * layer.dims.expert_width;
+  AdaptedParameter gate_up(f, layer.modules.at(prefix + "gate_up_proj")),
+      down(f, layer.modules.at(prefix + "down_proj"));
   pick_biases("gate_up_proj_bias", both);
-  Tensor out = r.grouped_linear(d.rows, layer.modules.at(prefix + "gate_up_proj").weight, d.offsets, both);
+  Tensor out = r.grouped_linear(d.rows, gate_up.get(), d.offsets, both);
   if (shape.biases) out = r.add_in_place(std::move(out), biases);
   out = shape.gate ? shape.gate(out) : gate_halves(f, layer, out);
   pick_biases("down_proj_bias", hidden.width());
-  out = r.grouped_linear(out, layer.modules.at(prefix + "down_proj").weight, d.offsets, hidden.width());
+  out = r.grouped_linear(out, down.get(), d.offsets, hidden.width());
   if (shape.biases) out = r.add_in_place(std::move(out), biases);
   Tensor weighted = r.mul(out, d.weights, "weighted expert outputs");
   const Tensor inverse = r.empty(column, DType::int64, "inverse order");

@@ -55,6 +55,7 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   const bool prompt = plan.method == Method::prompt || plan.method == Method::ptuning;
   const Size text = symbols.define("s", "sequence length", plan.seq);
   if (prompt) dims.t = symbols.define("t", "virtual tokens", plan.adapter.virtual_tokens);
+  if (plan.method == Method::prefix) dims.past = symbols.define("t", "virtual tokens", plan.adapter.virtual_tokens);
   dims.s = text + dims.t;
   if (plan.parallel.cp > 1) dims.s = symbols.ceil_div(dims.s, Size(plan.parallel.cp));
   dims.N = symbols.alias("N",

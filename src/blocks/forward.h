@@ -35,6 +35,7 @@ struct Dims {
   Size h, V, L;
   Size r;                                    // adapter rank
   Size t;                                    // virtual tokens before the text, part of s
+  Size past;                                 // tokens of a prefix, which have keys and values only
   Size text;                                 // tokens of the text in a micro-batch
   std::vector<std::vector<KindDims>> kinds;  // by section, by kind
 };
@@ -45,11 +46,13 @@ struct Dims {
 // A low-rank adapter on a linear module.
 struct LoraAdapter {
   Parameter down, up;                    // lora_A (r x in), lora_B (out x r)
+  std::unique_ptr<Parameter> bias;       // of `up`
   std::unique_ptr<Parameter> magnitude;  // DoRA
   std::unique_ptr<Parameter> values,
       rank;  // AdaLoRA: singular values (r x 1), and the rank itself, which PEFT lets train
   double dropout = 0;
   std::optional<DType> seen;  // type that a call sees before an engine gathers the matrices; none: theirs
+  std::int64_t matrices = 1;  // of a parameter of experts: each has its own rows of `down` and columns of `up`
 };
 
 // An adapter of vectors on a linear module.
@@ -145,6 +148,8 @@ class ForwardHooks {
   virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 
+class PrefixCache;
+
 // output_hidden_states=True: what each layer of a model gets.
 class HiddenStates {
  public:
@@ -187,6 +192,7 @@ struct Forward {
   Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
   std::vector<std::unique_ptr<Parameter>> leaves{};  // tensors that the forward makes and that need a gradient
   PromptEncoder* prompt = nullptr;                   // of the virtual tokens before the text
+  PrefixCache* prefix = nullptr;                     // of prefix tuning
   Tensor labels{};                                   // of text and virtual tokens, where the latter exist
   std::vector<Tensor> caller_locals{};               // local variables of the code that calls the model
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
@@ -197,6 +203,8 @@ struct Forward {
   void moment(std::string_view name) const {
     if (!quiet) r.writer().moment(name);
   }
+  // Tokens of a row that are attended to.
+  [[nodiscard]] Size keys() const { return dims.s + dims.past; }
   // Whether the batch has one row: heads of a transposed view then lie as a matrix product wants them.
   [[nodiscard]] bool one_row() const { return r.symbols().equal(dims.b, Size(1)); }
 };

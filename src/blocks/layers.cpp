@@ -23,7 +23,10 @@ Tensor whole_weight(Forward& f, Module& module) {
   return dequantize(f.r, *module.quantized, module.weight.value.shape());
 }
 
-Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids) { return f.r.embedding(ids, module.weight); }
+Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids) {
+  if (module.adapter != nullptr && f.adapters) return apply_embedding_adapter(f, module, ids);
+  return f.r.embedding(ids, module.weight);
+}
 
 Tensor llama_rms_norm(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;

@@ -23,10 +23,10 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
   Tensor mask;
   const Size rows = f.plan.attention_mask || f.plan.attention == AttentionKernel::eager ? f.dims.N : f.dims.s;
   if (f.plan.attention == AttentionKernel::eager) {
-    const Tensor allowed = r.empty({rows, f.dims.s}, DType::boolean, "causal mask, boolean");
-    mask = r.empty({rows, f.dims.s}, f.stream, "causal mask");
+    const Tensor allowed = r.empty({rows, f.keys()}, DType::boolean, "causal mask, boolean");
+    mask = r.empty({rows, f.keys()}, f.stream, "causal mask");
   } else if (needs_mask(f, kind)) {
-    mask = r.empty({rows, f.dims.s}, DType::boolean, "causal mask, boolean");
+    mask = r.empty({rows, f.keys()}, DType::boolean, "causal mask, boolean");
   }
   r.set_grad_enabled(grad);
   return mask;
@@ -35,7 +35,8 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
 }  // namespace
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
-  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager || f.joins_documents()) return true;
+  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager || f.joins_documents() || f.prefix != nullptr)
+    return true;
   return kind.attention.sliding_window && f.r.symbols().at_least(f.dims.s, *kind.attention.sliding_window);
 }
 

@@ -2,13 +2,13 @@
 
 #include "blocks/generations.h"
 #include "blocks/linear_8bit.h"
+#include "blocks/packed_linear.h"
 #include "blocks/torchtune_nf4.h"
 
 namespace membill {
 namespace {
 
-constexpr std::int64_t kBlock = 64;         // weights a scale
-constexpr std::int64_t kNestedBlock = 256;  // scales a second-level scale
+constexpr std::int64_t kBlock = 64;  // weights a scale
 
 Shape flat(const Size& elements) { return {elements, Size(1)}; }
 
@@ -73,68 +73,6 @@ void settle_bias(Forward& f, Module& module) {
       r.empty(module.bias->value.shape(), module.quantized->compute, "bias", r.writer().item("weights.base"));
 }
 
-// Transposed scales and zero points of a group of inputs, in 16 bits and 4 bits: GPTQ and AWQ.
-constexpr std::int64_t kGroup = 128;
-// Sides of a block with one fp8 scale.
-constexpr std::int64_t kSquare = 128;
-
-void store_grouped(Recorder& r, bool group_index, const Shape& shape, const AddPart& add) {
-  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
-  const Size groups = r.symbols().ceil_div(shape.width, Size(kGroup));
-  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
-  add(r.symbols().ceil_div(groups * shape.rows, Size(2)), DType::uint8, "zero points", scales);
-  add(groups * shape.rows, DType::fp16, "scales", scales);
-  if (group_index) add(shape.width, DType::int32, "group of each input", scales);
-}
-
-void store_half_quadratic(Recorder& r, const Shape& shape, const AddPart& add) {
-  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
-  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
-  add(scales_of(r, shape), DType::bf16, "scales", scales);
-  add(scales_of(r, shape), DType::bf16, "zero points", scales);
-}
-
-void store_fp8(Recorder& r, const Shape& shape, const AddPart& add) {
-  const auto blocks = [&](const Size& side) { return r.symbols().ceil_div(side, Size(kSquare)); };
-  add(shape.elements(), DType::fp8, "fp8 weight", r.writer().item("weights.base"));
-  add(blocks(shape.rows) * blocks(shape.width), DType::fp32, "scales", r.writer().item("weights.quantization"));
-}
-
-// functional.py quantize_4bit, with what it makes for a moment: the codes, the values of the codes, and the scales.
-void store_4bit(Recorder& r, const Shape& shape, Quantizer& quantizer, const AddPart& add) {
-  const ItemId codes = r.writer().item("weights.base"), other = r.writer().item("weights.quantization");
-  const Shape blocks = flat(scales_of(r, shape)), values = flat(Size(16)), one = flat(Size(1));
-  const Tensor weight = r.empty(shape, quantizer.from, "weight before it is quantised", other);
-  Tensor scales;
-  if (quantizer.double_quant)
-    scales = r.empty(blocks, DType::fp32, "scales", other);
-  else
-    add(blocks.rows, DType::fp32, "scales", other);
-  add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
-  add(values.rows, DType::fp32, "table of 16 values", other);
-  {
-    Tensor absolute = r.empty(values, DType::fp32, "absolute values of the table", other);
-    const Tensor largest = r.empty(one, DType::fp32, "largest value of the table", other);
-    absolute.drop();
-  }
-  if (!quantizer.double_quant) return;
-  add(one.rows, DType::fp32, "offset", other);
-  const Tensor shifted = r.empty(blocks, DType::fp32, "scales less their mean", other);
-  if (!quantizer.scale_values.defined())
-    quantizer.scale_values = r.empty(flat(Size(256)), DType::fp32, "table of 256 values", other);
-  add(r.symbols().ceil_div(blocks.rows, Size(kNestedBlock)), DType::fp32, "scales of scales", other);
-  add(blocks.rows, DType::uint8, "quantised scales", other);
-  add(Size(256), DType::fp32, "table of 256 values", other);
-}
-
-// nn/modules.py Int8Params._quantize.
-void store_8bit(Recorder& r, const Shape& shape, const AddPart& add) {
-  const ItemId codes = r.writer().item("weights.base"), scales = r.writer().item("weights.quantization");
-  const Tensor weight = r.empty(shape, DType::fp16, "weight before it is quantised", scales);
-  add(shape.rows, DType::fp32, "row scales", scales);
-  add(shape.elements(), DType::int8, "int8 weight", codes);
-}
-
 }  // namespace
 
 ItemPair dequantized_items(Recorder& recorder) {
@@ -159,28 +97,6 @@ void record_dequantized_linear(Recorder& recorder, const Tensor& in, Tensor& out
                   });
 }
 
-std::unique_ptr<QuantizedWeight> store_quantized(Recorder& r, Quantizer& quantizer, const Shape& shape) {
-  auto weight = std::make_unique<QuantizedWeight>();
-  const WeightFormat format = quantizer.format;
-  weight->format = format;
-  const ItemId codes = r.writer().item("weights.base");
-  const auto add = [&](const Size& count, DType type, const char* label, ItemId item) {
-    if (item == codes) weight->codes_at = weight->parts.size();
-    weight->parts.push_back(r.empty(flat(count), type, label, item));
-  };
-  if (format == WeightFormat::int8) store_8bit(r, shape, add);
-  if (format == WeightFormat::gptq_int4 || format == WeightFormat::awq_int4)
-    store_grouped(r, format == WeightFormat::gptq_int4, shape, add);
-  if (format == WeightFormat::hqq_int4) store_half_quadratic(r, shape, add);
-  if (format == WeightFormat::fp8) store_fp8(r, shape, add);
-  if (!is_4bit(format)) return weight;
-  weight->double_quant = quantizer.double_quant;
-  weight->torchao = quantizer.torchao;
-  if (quantizer.torchao) return store_torchao_nf4(r, shape, quantizer.from, add), std::move(weight);
-  store_4bit(r, shape, quantizer, add);
-  return weight;
-}
-
 Tensor dequantize(Recorder& r, const QuantizedWeight& weight, const Shape& shape) {
   Tensor decoded;
   if (weight.double_quant) decoded = r.empty(flat(scales_of(r, shape)), DType::fp32, "decoded scales");
@@ -194,6 +110,7 @@ Tensor run_quantized(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   if (module.quantized->torchao) return torchao_nf4_linear(f, module, x);
   if (module.quantized->format == WeightFormat::int8) return linear_8bit(f, module, std::move(x));
+  if (!is_4bit(module.quantized->format)) return packed_linear(f, module, std::move(x));
   const DType type = x.dtype();
   const Tensor in = r.cast(x, module.quantized->compute);
   settle_bias(f, module);

@@ -1,17 +1,10 @@
 #include "blocks/vector_adapters.h"
 
+#include "blocks/adapters.h"
 #include "blocks/layers.h"
-#include "blocks/quantized.h"
 
 namespace membill {
 namespace {
-
-// PEFT clones what a 4-bit linear gives before it adds to it.
-Tensor cloned(Forward& f, const Module& module, Tensor result) {
-  if (module.quantized == nullptr || !is_4bit(module.quantized->format)) return result;
-  const Shape shape = result.shape();
-  return f.r.contiguous_copy(std::move(result), shape, "clone of the base result");
-}
 
 // tuners/vera/layer.py Linear.forward.
 Tensor vera(Forward& f, Module& module, Tensor x) {
@@ -20,7 +13,7 @@ Tensor vera(Forward& f, Module& module, Tensor x) {
   const DType previous = x.dtype();
   Tensor result = apply_base(f, module, x);
   const DType type = result.dtype();
-  result = cloned(f, module, std::move(result));
+  result = cloned_base_result(f, module, std::move(result));
   x = r.cast(std::move(x), adapter.scale.value.dtype());
   Tensor narrow;
   {

@@ -1,6 +1,7 @@
 #include "catalog/adapters.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <regex>
 #include <set>
@@ -159,7 +160,50 @@ class Matcher {
     return std::string(nearest_word(target, words));
   }
 
+  // tuners_utils.py check_target_module_exists and get_pattern_key: what is left out, and who has a rank of his own.
+  void narrow_layers() {
+    std::vector<AdaptedModule> narrowed;
+    for (const AdaptedModule& module : match_.modules) {
+      std::map<std::int64_t, std::vector<std::int64_t>> layers_of_rank;
+      for (const std::int64_t layer : module.layers) {
+        const std::string name = with_layer(module.name, layer);
+        if (!is_left_out(module, name, layer)) layers_of_rank[rank_of(name, module.rank)].push_back(layer);
+      }
+      for (auto& [rank, layers] : layers_of_rank) {
+        narrowed.push_back(module);
+        narrowed.back().rank = rank;
+        narrowed.back().layers = std::move(layers);
+      }
+    }
+    match_.modules = std::move(narrowed);
+  }
+
+  [[nodiscard]] bool is_left_out(const AdaptedModule& module, const std::string& name, std::int64_t layer) const {
+    const bool in_stack = !model_.sections[module.section].layer_kinds.empty();
+    if (!plan_.layers.empty() &&
+        (!in_stack || std::find(plan_.layers.begin(), plan_.layers.end(), layer) == plan_.layers.end()))
+      return true;
+    return std::any_of(plan_.exclude.begin(), plan_.exclude.end(), [&](const std::string& excluded) {
+      if (!is_pattern(excluded)) return ends_with_name(name, excluded);
+      const std::optional<std::regex> expression = compile_pattern(excluded);
+      return expression && std::regex_match(name, *expression);
+    });
+  }
+
+  [[nodiscard]] std::int64_t rank_of(const std::string& name, std::int64_t usual) const {
+    for (const auto& [key, rank] : plan_.rank_pattern) {
+      const std::optional<std::regex> expression = compile_pattern("(.*\\.)?(" + key + ")");
+      if (expression && std::regex_match(name, *expression)) return rank;
+    }
+    return usual;
+  }
+
   void finish() {
+    const bool narrows = !plan_.exclude.empty() || !plan_.layers.empty() || !plan_.rank_pattern.empty();
+    if (narrows) narrow_layers();
+    for (AdaptedModule& module : match_.modules)
+      module.bias = plan_.lora_bias && module.module != ModuleKind::parameter &&
+                    (method_ == Method::lora || method_ == Method::dora);
     std::stable_sort(match_.modules.begin(), match_.modules.end(), [](const AdaptedModule& a, const AdaptedModule& b) {
       return a.section != b.section ? a.section < b.section : a.kind < b.kind;
     });
@@ -208,7 +252,16 @@ std::int64_t AdaptedModule::parameters(Method method) const {
   if (method == Method::vera) return checked_add(rank, out);
   const std::int64_t pairs = checked_mul(matrices, checked_mul(rank, checked_add(in, out)));
   if (method == Method::adalora) return checked_add(pairs, checked_add(rank, 1));
-  return checked_add(pairs, method == Method::dora ? out : 0);
+  return checked_add(pairs, checked_add(method == Method::dora ? out : 0, bias ? out : 0));
+}
+
+std::vector<std::int64_t> AdapterMatch::ranks_in(std::size_t section, std::int64_t layer) const {
+  std::vector<std::int64_t> ranks;
+  for (const AdaptedModule& module : modules) {
+    const bool has = module.section == section && std::binary_search(module.layers.begin(), module.layers.end(), layer);
+    ranks.push_back(has ? module.rank : 0);
+  }
+  return ranks;
 }
 
 std::int64_t AdapterMatch::parameters(Method method) const {

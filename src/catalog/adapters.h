@@ -25,6 +25,7 @@ struct AdaptedModule {
   std::int64_t in = 0, out = 0;  // features; of an embedding: rows and width; of a parameter: its last two axes
   std::int64_t matrices = 1;     // experts of a fused parameter: each has its own pair of adapter matrices
   std::int64_t rank = 0;         // the plan's; twice it where both halves of gate_up_proj are named
+  bool bias = false;             // LoRA's second matrix has one
   bool feed_forward = false;     // (IA)3 scales its input
   bool tied_head = false;  // the head of a model whose head and embedding are one tensor (section: the embedding's)
 
@@ -44,6 +45,8 @@ struct AdapterMatch {
   std::vector<UnmatchedTarget> unmatched;  // PEFT ignores them as long as another target matches
   std::string failure;                     // why PEFT would refuse, one clause; empty: it would not
 
+  // Layers of a section whose modules are adapted alike have the same ranks: of each module, 0 for none.
+  [[nodiscard]] std::vector<std::int64_t> ranks_in(std::size_t section, std::int64_t layer) const;
   // Parameters of all adapters. Throws OverflowError.
   [[nodiscard]] std::int64_t parameters(Method method) const;
 };

@@ -14,6 +14,7 @@
 #include "cli/model_options.h"
 #include "cli/plan_options.h"
 #include "estimate/checks.h"
+#include "estimate/stored_weights.h"
 #include "estimate/supported.h"
 #include "io/importers/importer.h"
 #include "io/job_file.h"
@@ -142,6 +143,13 @@ void pass_over_what_is_not_billed(const Arguments& arguments, const io::JobFile&
   }
 }
 
+// Whether somebody says how the base's weights are stored; `qlora` leaves a base that is packed already as it is.
+bool says_weights(const Arguments& arguments, const io::JobFile& job) {
+  const auto sets = arguments.values("--set");
+  return arguments.has("--weights") || job.plan.find("weights") != nullptr ||
+         std::any_of(sets.begin(), sets.end(), [](const std::string& text) { return text.starts_with("weights="); });
+}
+
 bool names_model(const io::JobFile& job) { return job.model || job.config || job.generic; }
 
 // Whether something in the job's file is wrong: what it does not say may then be there all the same.
@@ -169,6 +177,13 @@ void read_plan_and_machine(const Arguments& arguments, JobInputs& inputs, Proble
 }
 
 }  // namespace
+
+std::string settle_weights(const Arguments& arguments, const Inputs& inputs, const Hardware& hardware,
+                           TrainingPlan& plan) {
+  if (says_weights(arguments, inputs.job)) return {};
+  const StoredWeights& by_name = inputs.job.stored;
+  return take_stored_weights(by_name.method.empty() ? inputs.model.stored : by_name, inputs.model, hardware, plan);
+}
 
 std::vector<std::string> job_formats() {
   std::vector<std::string> names;
@@ -236,6 +251,8 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
   }
   problems.throw_if_any();
   add_remarks(job, inputs);
+  const std::string stored = settle_weights(arguments, inputs, inputs.hardware, inputs.plan);
+  if (!stored.empty()) inputs.hardware.assumptions.push_back(stored);
   pass_over_targets(arguments, job, inputs);
   pass_over_what_is_not_billed(arguments, job, inputs);
   if (check == Check::together) {

@@ -40,6 +40,10 @@ struct JobInputs {
 [[nodiscard]] JobInputs read_job_inputs(const Arguments& arguments, const std::string* model,
                                         const std::string* job_path, const char* format_option, Problems& problems);
 
+// Takes what the checkpoint says of its weights into `plan` where neither the command line nor the job does. Returns what was assumed.
+std::string settle_weights(const Arguments& arguments, const Inputs& inputs, const Hardware& hardware,
+                           TrainingPlan& plan);
+
 // The names of all formats of job files.
 [[nodiscard]] std::vector<std::string> job_formats();
 

@@ -163,6 +163,7 @@ SweepBase SweepGrid::base(std::size_t number) const {
   apply_plan_options(arguments_of(number), base.plan, problems);
   base.problems = problems.list();
   base.hardware = machines_[number / machine_stride_];
+  settle_weights(arguments_of(number), inputs_, base.hardware, base.plan);
   return base;
 }
 

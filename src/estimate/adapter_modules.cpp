@@ -24,7 +24,7 @@ class AdapterBuilder {
     std::size_t next_unit = 0;
     for (std::size_t section = 0; section < model_.sections.size(); ++section) {
       if (model_.sections[section].layer_kinds.empty()) {
-        adapt(job_.model.outer, section, 0, TraceWriter::kNoUnit);
+        adapt(job_.model.outer, {section, 0, 0}, TraceWriter::kNoUnit);
         continue;
       }
       for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit)
@@ -39,26 +39,41 @@ class AdapterBuilder {
   void adapt_unit(UnitModules& unit) {
     r_.writer().enter(unit.unit, true);
     for (std::size_t i = 0; i < unit.layers.size(); ++i)
-      adapt(unit.layers[i], unit.section, static_cast<std::size_t>(unit.kinds[i]), unit.unit);
+      adapt(unit.layers[i], {unit.section, static_cast<std::size_t>(unit.kinds[i]), unit.numbers[i]}, unit.unit);
     r_.writer().leave();
   }
 
-  void adapt(Modules& modules, std::size_t section, std::size_t kind, int unit) {
+  struct Place {
+    std::size_t section, kind;
+    std::int64_t layer;
+  };
+
+  void adapt(Modules& modules, const Place& place, int unit) {
     for (const auto& module : modules.all()) {
-      const AdaptedModule* matched = find_match(*module, section, kind);
-      if (matched != nullptr && matched->module != ModuleKind::parameter) add_adapter(*module, *matched, unit);
+      const AdaptedModule* matched = find_match(*module, place);
+      if (matched != nullptr && matched->module == ModuleKind::parameter)
+        add_to_parameter(*module, *matched, unit);
+      else if (matched != nullptr)
+        add_adapter(*module, *matched, unit);
       if (is_saved(module->name) && module->original == nullptr) save(*module, unit);
     }
   }
 
-  [[nodiscard]] const AdaptedModule* find_match(const Module& module, std::size_t section, std::size_t kind) const {
+  [[nodiscard]] const AdaptedModule* find_match(const Module& module, const Place& place) const {
     for (const AdaptedModule& candidate : match_.modules) {
-      if (candidate.section != section || candidate.kind != kind) continue;
-      const std::size_t star = candidate.name.find("*.");
-      if ((star == std::string::npos ? candidate.name : candidate.name.substr(star + 2)) == module.name)
-        return &candidate;
+      if (candidate.section != place.section || candidate.kind != place.kind) continue;
+      if (!std::binary_search(candidate.layers.begin(), candidate.layers.end(), place.layer)) continue;
+      if (is_of(candidate, module.name)) return &candidate;
     }
     return nullptr;
+  }
+
+  // A router's parameter is known by the module that owns it, an experts' one by its own name.
+  [[nodiscard]] static bool is_of(const AdaptedModule& matched, std::string_view name) {
+    std::string_view full = matched.name;
+    if (const std::size_t star = full.find("*."); star != std::string_view::npos) full.remove_prefix(star + 2);
+    if (matched.module == ModuleKind::parameter && full.ends_with(".weight")) full.remove_suffix(7);
+    return full == name;
   }
 
   // utils/other.py _set_trainable: a module whose name ends with one of the words.
@@ -72,16 +87,33 @@ class AdapterBuilder {
     module.adapter = std::make_unique<LoraAdapter>();
     module.adapter->dropout = plan_.adapter.dropout;
     const Shape& whole = module.weight.value.shape();
-    const bool transposed = module.kind == ModuleKind::conv1d;
+    const bool transposed = module.kind == ModuleKind::conv1d || module.kind == ModuleKind::embedding;
     const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
     const Size r = matched.rank == first_rank(plan_.adapter, plan_.method) ? rank_symbol() : Size(matched.rank);
     const DType made = type_when_made(module);
     train_adapter(module.adapter->down, {r, in}, unit, made);
     train_adapter(module.adapter->up, {out, r}, unit, made);
+    module.adapter->up.seen_as_view = module.kind == ModuleKind::embedding;
+    if (matched.bias) {
+      module.adapter->bias = std::make_unique<Parameter>();
+      train_adapter(*module.adapter->bias, {out, Size(1)}, unit, made);
+    }
     if (plan_.method == Method::adalora) add_singular_values(*module.adapter, r, unit, made);
     if (plan_.method != Method::dora) return;
     module.adapter->magnitude = std::make_unique<Parameter>();
     train_adapter(*module.adapter->magnitude, {out, Size(1)}, unit, made);
+  }
+
+  // tuners/lora/layer.py ParamWrapper: the pairs of all experts side by side.
+  void add_to_parameter(Module& module, const AdaptedModule& matched, int unit) {
+    const bool down = module.name.ends_with("down_proj");
+    const std::int64_t hidden = model_.hidden, other = matched.in == hidden ? matched.out : matched.in;
+    const std::int64_t ranks = checked_mul(matched.rank, matched.matrices);
+    module.adapter = std::make_unique<LoraAdapter>();
+    module.adapter->matrices = matched.matrices;
+    const DType made = module.weight.value.dtype();
+    train_adapter(module.adapter->down, {Size(ranks), Size(down ? other : hidden)}, unit, made);
+    train_adapter(module.adapter->up, {Size(down ? hidden : other), Size(ranks)}, unit, made);
   }
 
   // tuners/adalora/layer.py update_layer. B is used transposed, a view that autocast does not cache.

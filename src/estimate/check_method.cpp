@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
@@ -44,6 +46,12 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
   const bool encoder = (program != nullptr && !program->causal()) ||
                        std::any_of(model.sections.begin(), model.sections.end(),
                                    [](const Section& section) { return section.name == "encoder"; });
+  constexpr std::array<std::string_view, 4> kPrefixed{"llama", "mistral", "qwen2", "qwen3"};
+  if (plan.method == Method::prefix &&
+      std::find(kPrefixed.begin(), kPrefixed.end(), model.model_type) == kPrefixed.end()) {
+    problems.add({"", "method", "prefix is billed for llama, mistral, qwen2 and qwen3, not " + model.model_type,
+                  "prompt or lora"});
+  }
   const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain || plan.stage == Stage::inference;
   if (encoder && (plan.method == Method::prompt || plan.method == Method::ptuning)) {
     problems.add({"", "method",
@@ -113,6 +121,9 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
   if (plan.checkpointing.mode == Checkpointing::selective && plan.checkpointing.reentrant) {
     problems.add(
         {"", "checkpointing.reentrant", "a reentrant checkpoint keeps no operators' results", "reentrant false"});
+  }
+  if (plan.method == Method::prefix && plan.checkpointing.mode != Checkpointing::none) {
+    problems.add({"", "checkpointing", "PEFT's prefix tuning does not work with gradient checkpointing", "none"});
   }
   if (!model.dimensions_known && plan.method != Method::full) {
     problems.add({"", "method", name_of(kMethodWords, plan.method) + " needs a model whose modules are known",

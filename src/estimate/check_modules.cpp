@@ -46,8 +46,16 @@ std::string nearest_module(const std::vector<Module>& modules, std::string_view 
   return "one of " + join({words.begin(), words.end()}, ", ");
 }
 
-void check_target(const std::vector<Module>& modules, const std::string& target, Problems& problems) {
-  if (target == "all-linear" || is_pattern(target)) return;
+// Whether the name of a former module of experts stands for a fused parameter of the model type.
+bool is_rewritten(const ModelSpec& model, const std::string& target) {
+  const peft::Rewrite* rewrite = peft::find_rewrite(model.model_type);
+  return rewrite != nullptr && std::any_of(rewrite->names.begin(), rewrite->names.end(),
+                                           [&](const peft::RewrittenName& name) { return name.module == target; });
+}
+
+void check_target(const ModelSpec& model, const std::vector<Module>& modules, const std::string& target,
+                  Problems& problems) {
+  if (target == "all-linear" || is_pattern(target) || is_rewritten(model, target)) return;
   bool found = false;
   for (const Module& module : modules) {
     if (!ends_with_name(module.name, target)) continue;
@@ -63,7 +71,7 @@ void check_target(const std::vector<Module>& modules, const std::string& target,
 void check_targets(const ModelSpec& model, const std::vector<Module>& modules, const TrainingPlan& plan,
                    Problems& problems) {
   Problems found;
-  for (const std::string& target : plan.adapter.targets) check_target(modules, target, found);
+  for (const std::string& target : plan.adapter.targets) check_target(model, modules, target, found);
   if (plan.adapter.targets.empty() && default_adapter_targets(model.model_type, plan.method).empty()) {
     found.add({"", "adapter.targets", "PEFT has no default targets for model type " + quoted(model.model_type),
                "all-linear"});

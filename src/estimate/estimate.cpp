@@ -13,6 +13,7 @@
 #include "estimate/saving.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"
+#include "estimate/stored_weights.h"
 #include "estimate/verdict.h"
 #include "membill/catalog.h"
 
@@ -42,6 +43,7 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
     report.assumptions.push_back("completion: every token of a sequence counts; completion says how many do");
   if (generates(plan.stage) && !plan.completion && !plan.prompt)
     report.assumptions.push_back("completion: half of a sequence is generated; completion or prompt says how much is");
+  if (std::string note = packing_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
   if (std::string note = colocation_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
   if (std::string note = saving_note(model, plan, hardware, job.trainable_parameters); !note.empty())
     report.assumptions.push_back(std::move(note));

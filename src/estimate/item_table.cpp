@@ -17,7 +17,7 @@ constexpr std::array kRows = {
     ItemRow{"weights.adapter", "adapter weights", "weights", "peft 0.21 tuners/lora/layer.py"},
     ItemRow{"weights.master", "fp32 master weights", "weights", "Rajbhandari et al. 2020 (ZeRO), section 3.1"},
     ItemRow{"weights.quantization", "scales and tables of quantised weights", "weights",
-            "bitsandbytes 0.50 functional.py quantize_4bit"},
+            "the code that packs the weights: membill formats"},
     ItemRow{"weights.buffers", "model buffers", "weights", "census of the model's buffers"},
     ItemRow{"weights.autocast", "16-bit copies of weights under autocast", "weights",
             "torch 2.15 aten/src/ATen/autocast_mode.cpp cached_cast"},

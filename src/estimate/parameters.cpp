@@ -5,10 +5,14 @@
 #include <string_view>
 
 #include "blocks/generations.h"
+#include "blocks/packed_storage.h"
 #include "blocks/quantized.h"
+#include "catalog/adapters.h"
+#include "catalog/module_names.h"
 #include "estimate/adapter_modules.h"
 #include "estimate/engines/placement.h"
 #include "estimate/layer_units.h"
+#include "estimate/packed_tensors.h"
 #include "estimate/prompt_encoder.h"
 #include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
@@ -76,6 +80,18 @@ std::string local_name(const TensorSpec& spec) {
   return star == std::string::npos ? name : name.substr(star + 2);
 }
 
+bool puts_adapters_on_modules(const TrainingPlan& plan) {
+  return has_adapters(plan) && plan.method != Method::prompt && plan.method != Method::ptuning &&
+         plan.method != Method::prefix;
+}
+
+bool adapts_layers_apart(const TrainingPlan& plan) {
+  const AdapterPlan& adapter = plan.adapter;
+  const bool pattern = adapter.targets.size() == 1 && is_pattern(adapter.targets.front());
+  return puts_adapters_on_modules(plan) &&
+         (pattern || !adapter.exclude.empty() || !adapter.layers.empty() || !adapter.rank_pattern.empty());
+}
+
 class Builder {
  public:
   Builder(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, bool expand,
@@ -88,8 +104,11 @@ class Builder {
         weights_(recorder.writer().item(weights_item)),
         buffers_(recorder.writer().item("weights.buffers")),
         trained_(model, plan),
-        quantizer_{plan.weights, plan.double_quant, base_dtype(plan),
-                   plan.implementation == Implementation::torchtune} {}
+        packed_(model, plan),
+        quantizer_{plan.weights, plan.quantization, plan.double_quant, base_dtype(plan),
+                   plan.implementation == Implementation::torchtune} {
+    if (adapts_layers_apart(plan)) adapted_ = match_adapter_targets(model, plan.adapter, plan.method);
+  }
 
   JobModules run() {
     if (keeps_rotary_cache()) add_rotary_cache();
@@ -134,10 +153,9 @@ class Builder {
     }
     std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());
     for (std::size_t layer = 0; layer < alike.size(); ++layer)
-      alike[layer] = (trained_.likeness(section, static_cast<std::int64_t>(layer)) * 2 +
-                      (is_checkpointed(plan_.checkpointing, static_cast<std::int64_t>(layer)) ? 1 : 0)) *
-                         static_cast<std::int32_t>(section.kinds.size()) +
-                     alike[layer];
+      alike[layer] =
+          likeness(section, static_cast<std::int64_t>(layer)) * static_cast<std::int32_t>(section.kinds.size()) +
+          alike[layer];
     for (const LayerRun& run : find_runs(alike, expand_)) add_run(index, run);
   }
 
@@ -145,6 +163,19 @@ class Builder {
     const Section& section;
     std::int64_t number;
   };
+
+  [[nodiscard]] std::size_t section_of(const Section& section) const {
+    return static_cast<std::size_t>(&section - model_.sections.data());
+  }
+
+  // Layers of a kind that are trained, adapted, packed and checkpointed alike have the same number.
+  [[nodiscard]] std::int32_t likeness(const Section& section, std::int64_t layer) const {
+    std::vector<std::int64_t> now =
+        adapted_ ? adapted_->ranks_in(section_of(section), layer) : std::vector<std::int64_t>();
+    now.insert(now.end(), {trained_.likeness(section, layer), packed_.likeness(section, layer),
+                           is_checkpointed(plan_.checkpointing, layer) ? 1 : 0});
+    return number_of(std::move(now), likenesses_);
+  }
 
   void add_run(std::size_t index, const LayerRun& run) {
     const Section& section = model_.sections[index];
@@ -199,8 +230,8 @@ class Builder {
         module->bias = std::make_unique<Parameter>();
         parameter = module->bias.get();
       }
-      if (is_quantized(spec)) {
-        store(*module, names.shape(spec), unit, spec);
+      if (packed_.packs(layer.section, layer.number, spec)) {
+        store(*module, spec.shape.size() == 2 ? names.shape(spec) : Shape(), unit, spec);
         continue;
       }
       const bool trained = trained_.trains(layer.section, layer.number, spec);
@@ -245,24 +276,24 @@ class Builder {
     parameter.value = r_.empty(parameter.value.shape(), type, parameter.label, weights_);
   }
 
-  // Transformers leaves the output head out of what bitsandbytes replaces, Fabric does not.
-  [[nodiscard]] bool is_quantized(const TensorSpec& spec) const {
-    return weight_format(plan_.weights).quantized && plan_.weights != WeightFormat::mxfp4 &&
-           spec.module == ModuleKind::linear && spec.shape.size() == 2 &&
-           (spec.role != TensorRole::head || plan_.implementation == Implementation::litgpt);
-  }
-
+  // Fused experts run as if they were whole: their kernels unpack what they multiply.
   void store(Module& module, const Shape& shape, int unit, const TensorSpec& spec) {
-    module.quantized = store_quantized(r_, quantizer_, shape);
-    Tensor& codes = module.quantized->codes();
-    if (shards_codes(plan_))
-      codes = r_.placeholder(codes.shape(), codes.dtype());  // the engine's shard takes its place
+    const bool experts = spec.shape.size() == 3;
+    const PackedShape packed = experts ? PackedShape{spec.shape[0], spec.shape[1], spec.shape[2]}
+                                       : PackedShape{Size(1), shape.rows, shape.width};
+    std::unique_ptr<QuantizedWeight> stored = store_quantized(r_, quantizer_, packed);
     auto body = std::make_shared<TensorBody>();
-    body->shape = shape;
-    body->dtype = DType::uint8;
+    body->shape = experts ? Shape{Size(spec.elements()), Size(1)} : shape;
+    body->dtype = experts ? base_dtype(plan_) : DType::uint8;
     module.weight.value = Tensor(std::move(body));
+    module.weight.leading = experts ? Size(spec.shape[0]) : shape.rows;
     module.weight.unit = unit;
     module.weight.label = label(spec);
+    if (experts) return job_.packed_experts.push_back(std::move(stored));
+    if (shards_codes(plan_))
+      stored->codes() =
+          r_.placeholder(stored->codes().shape(), stored->codes().dtype());  // the engine's shard takes its place
+    module.quantized = std::move(stored);
   }
 
   void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit,
@@ -303,8 +334,11 @@ class Builder {
   bool expand_;
   ItemId weights_, buffers_;
   TrainedTensors trained_;
+  PackedTensors packed_;
   Quantizer quantizer_;
-  std::vector<Unquantized> unquantized_;  // with memory of their own
+  std::optional<AdapterMatch> adapted_;                        // where some layers have other adapters than others
+  mutable std::vector<std::vector<std::int64_t>> likenesses_;  // of layers, by what likeness() looks at
+  std::vector<Unquantized> unquantized_;                       // with memory of their own
   JobModules job_;
 };
 
@@ -320,7 +354,8 @@ DType base_dtype(const TrainingPlan& plan) {
   if (const auto cast = type_of_whole_model(plan)) return *cast;
   switch (plan.weights) {
     case WeightFormat::fp32: return DType::fp32;
-    case WeightFormat::fp16: return DType::fp16;
+    case WeightFormat::fp16:
+    case WeightFormat::awq_int4: return DType::fp16;  // transformers 5.24 quantizers/quantizer_awq.py update_dtype
     default: return DType::bf16;
   }
 }
@@ -364,9 +399,9 @@ bool has_adapters(const TrainingPlan& plan) { return plan.method != Method::full
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
                          bool expand, std::string_view weights_item) {
   JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
-  if (plan.method == Method::prompt || plan.method == Method::ptuning) {
+  if (has_adapters(plan) && !puts_adapters_on_modules(plan)) {
     add_prompt_encoder(recorder, plan, dims, job);
-  } else if (has_adapters(plan)) {
+  } else if (puts_adapters_on_modules(plan)) {
     add_adapters(recorder, model, plan, job);
   }
   return job;

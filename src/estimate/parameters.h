@@ -39,6 +39,7 @@ struct JobModules {
   ModelModules model;
   std::vector<TrainedParameter> trained;  // in model.parameters() order, simulated units only
   std::vector<Tensor> buffers;
+  std::vector<std::unique_ptr<QuantizedWeight>> packed_experts;
   std::vector<Tensor> idle;             // weights that no batch reaches; placeholders where an engine shards parameters
   std::int64_t trainable_elements = 0;  // of the whole model
 };

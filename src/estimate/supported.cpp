@@ -72,12 +72,21 @@ std::string unbilled_checkpointing(const Plan& plan) {
 
 // Adapters other than LoRA have been measured in Hugging Face's code on whole models; virtual tokens in its supervised stages.
 std::string unbilled_adapters(const Plan& plan) {
-  if (is_one_of(plan.method, {Method::full, Method::freeze, Method::lora, Method::dora, Method::prefix})) return {};
-  const bool tokens = is_one_of(plan.method, {Method::prompt, Method::ptuning});
+  if (is_one_of(plan.method, {Method::full, Method::freeze, Method::lora, Method::dora})) return {};
+  const bool tokens = is_one_of(plan.method, {Method::prompt, Method::ptuning, Method::prefix});
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   const bool billed = is_one_of(plan.engine, {Engine::torch, Engine::ddp}) && (supervised || !tokens) &&
                       plan.implementation == Implementation::hf;
   return unless(billed, std::string(word_of(kMethodWords, plan.method)) + " in such a job");
+}
+
+// Packed weights of others than bitsandbytes have been measured in Hugging Face's code on whole models.
+bool is_packed_elsewhere(const Plan& plan) {
+  const WeightFormatRow& row = weight_format(plan.weights);
+  if (!row.quantized || row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8) return false;
+  const bool whole = is_one_of(plan.engine, {Engine::torch, Engine::ddp}) &&
+                     is_one_of(plan.implementation, {Implementation::hf, Implementation::liger});
+  return !whole || !is_one_of(plan.method, {Method::lora, Method::prompt, Method::prefix, Method::ptuning});
 }
 
 bool is_given(const Plan& plan, const char* key, std::string_view value) {
@@ -174,16 +183,14 @@ std::string unbilled_saving(const Plan& plan) {
 
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
-    Limit{"method", [](const Plan& p) { return unless(p.method != Method::prefix, word_of(kMethodWords, p.method)); },
-          "full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning"},
     Limit{"method", unbilled_adapters, "lora, or stage sft with engine torch or ddp and implementation hf"},
     Limit{"weights",
           [](const Plan& p) {
-            return unless(is_one_of(p.weights, {WeightFormat::fp32, WeightFormat::bf16, WeightFormat::fp16,
-                                                WeightFormat::int8, WeightFormat::nf4, WeightFormat::fp4}),
-                          weight_format(p.weights).name);
+            const WeightFormatRow& row = weight_format(p.weights);
+            if (p.stage == Stage::inference || (row.adapters && !is_packed_elsewhere(p))) return std::string();
+            return std::string(row.name) + (row.adapters ? " in such a job" : " in training");
           },
-          "fp32, bf16, fp16, int8, nf4, fp4"},
+          "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card or ddp"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but adam-mini, badam, lisa"},

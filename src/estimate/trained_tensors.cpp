@@ -1,8 +1,7 @@
 #include "estimate/trained_tensors.h"
 
-#include <algorithm>
-
 #include "catalog/module_names.h"
+#include "estimate/layer_units.h"
 #include "membill/vision_part.h"
 
 namespace membill {
@@ -30,10 +29,7 @@ std::int32_t TrainedTensors::likeness(const Section& section, std::int64_t layer
   const auto kind = static_cast<std::size_t>(section.layer_kinds[static_cast<std::size_t>(layer)]);
   std::vector<bool> tensors;
   for (const TensorSpec& tensor : section.kinds[kind].tensors) tensors.push_back(trains(section, layer, tensor));
-  const auto found = std::find(kinds_.begin(), kinds_.end(), tensors);
-  const auto number = static_cast<std::int32_t>(found - kinds_.begin());
-  if (found == kinds_.end()) kinds_.push_back(std::move(tensors));
-  return number;
+  return number_of(std::move(tensors), kinds_);
 }
 
 bool TrainedTensors::matches_any(std::size_t name) const {

@@ -140,7 +140,7 @@ struct Unmatched {
 class Comparison {
  public:
   Comparison(const Checkpoint& checkpoint, const ModelSpec& spec)
-      : checkpoint_(checkpoint), spec_(spec), census_(census_of(spec)), quantized_(!spec.quantization.empty()) {}
+      : checkpoint_(checkpoint), spec_(spec), census_(census_of(spec)), quantized_(!spec.stored.method.empty()) {}
 
   std::vector<std::string> run() {
     for (const StoredTensor& tensor : checkpoint_.tensors)

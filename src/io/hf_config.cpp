@@ -7,6 +7,7 @@
 
 #include "io/embedded.h"
 #include "io/json_reader.h"
+#include "io/quantization_config.h"
 #include "membill/catalog.h"
 
 namespace membill::io {
@@ -75,18 +76,6 @@ std::vector<std::string> left_out_parts(const Value& config, const Value* class_
     if (!is_among(part.first, kTextParts) && config.find(part.first) == nullptr) result.push_back(part.first);
   }
   return result;
-}
-
-std::string quantization_of(const Value& config) {
-  for (const std::string_view key : {"quantization_config", "compression_config"}) {
-    const Value* settings = map_at(config, key);
-    if (settings == nullptr) continue;
-    std::string method = text_at(*settings, "quant_method");
-    if (!method.empty()) return method;
-    if (settings->find("load_in_4bit") != nullptr || settings->find("load_in_8bit") != nullptr) return "bitsandbytes";
-    return "unknown";
-  }
-  return {};
 }
 
 std::string dtype_of(const Value& config) {
@@ -192,7 +181,8 @@ void resolve_config(const Value& config, LoadedModel& model, Problems& problems)
   const Value own_defaults = is_wrapper ? defaults_of(text_type) : defaults;
   model.config = own_defaults.is_map() ? with_class_defaults(own, own_defaults) : own;
   model.stored_dtype = dtype_of(config).empty() ? dtype_of(own) : dtype_of(config);
-  model.quantization = quantization_of(config).empty() ? quantization_of(own) : quantization_of(config);
+  model.stored = read_quantization(config);
+  if (model.stored.method.empty()) model.stored = read_quantization(own);
 }
 
 }  // namespace membill::io

@@ -9,7 +9,7 @@
 
 namespace membill::io {
 
-// Fills model_type, config, stored_dtype, quantization, not_counted and warnings of `model` from `config`. Problems name model.file:
+// Fills model_type, config, stored_dtype, stored, not_counted and warnings of `model` from `config`. Problems name model.file:
 // a config that is no map, a model_type that is missing or that no family knows (with the nearest one).
 void resolve_config(const Value& config, LoadedModel& model, Problems& problems);
 

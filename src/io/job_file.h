@@ -38,6 +38,7 @@ struct JobFile {
   std::vector<KeyRecord> records;        // what became of each key
   std::vector<std::string> assumptions;  // what was filled in where the job is silent
   std::vector<std::string> warnings;     // what the job does that is not billed
+  StoredWeights stored;                  // of a checkpoint that only its name describes ("...-AWQ")
 };
 
 // JSON when the first character is '{', else YAML.

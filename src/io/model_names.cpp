@@ -4,45 +4,49 @@
 #include <cstddef>
 
 #include "base/text.h"
+#include "membill/catalog.h"
 
 namespace membill::io {
 namespace {
 
-// Endings of hub names that say how the weights are stored, and the storage; the longer ones first.
+// Endings of hub names that say how the weights are stored: by whom, and as which row of the catalogue (none: it is not billed); the
+// longer ones first.
 struct StoredEnding {
-  std::string_view ending, storage;
+  std::string_view ending, method, format;
 };
-constexpr StoredEnding kStoredEndings[] = {{"-unsloth-bnb-4bit", "bnb-4bit"},
-                                           {"-dynamic-bnb-4bit", "bnb-4bit"},
-                                           {"-bnb-4bit", "bnb-4bit"},
-                                           {"-bnb-8bit", "bnb-8bit"},
-                                           {"-bnb-nf4", "bnb-4bit"},
-                                           {"-nf4", "bnb-4bit"},
-                                           {"-gptq-int4", "gptq"},
-                                           {"-gptq-4bit", "gptq"},
-                                           {"-gptq-int8", "gptq-int8"},
-                                           {"-gptq", "gptq"},
-                                           {"-quantized.w4a16", "compressed-tensors"},
-                                           {"-quantized.w8a8", "compressed-tensors"},
-                                           {"-awq-int4", "awq"},
-                                           {"-awq-4bit", "awq"},
-                                           {"-awq", "awq"},
-                                           {"-int4", "gptq"},
-                                           {"-int8", "gptq-int8"},
-                                           {"-4bits", "bnb-4bit"},
-                                           {"-aqlm-2bit-1x16", "aqlm"},
-                                           {"-gguf", "gguf"},
-                                           {"-mxfp4", "mxfp4"},
-                                           {"-fp8-dynamic", "fp8"},
-                                           {"-fp8-block", "fp8"},
-                                           {"-fp8", "fp8"},
-                                           {"-nvfp4", "nvfp4"},
-                                           {"-exl2", "exl2"},
-                                           {"-mlx-4bit", "mlx"},
-                                           {"-mlx-8bit", "mlx"},
-                                           {"-mlx", "mlx"},
-                                           {"-4bit", "mlx"},
-                                           {"-8bit", "mlx"}};
+constexpr StoredEnding kStoredEndings[] = {
+    {"-unsloth-bnb-4bit", "bitsandbytes", "nf4"},
+    {"-dynamic-bnb-4bit", "bitsandbytes", "nf4"},
+    {"-bnb-4bit", "bitsandbytes", "nf4"},
+    {"-bnb-8bit", "bitsandbytes", "int8"},
+    {"-bnb-nf4", "bitsandbytes", "nf4"},
+    {"-nf4", "bitsandbytes", "nf4"},
+    {"-gptq-int4", "gptq", "gptq-int4"},
+    {"-gptq-4bit", "gptq", "gptq-int4"},
+    {"-gptq-int8", "gptq", "gptq-int8"},
+    {"-gptq", "gptq", "gptq-int4"},
+    {"-quantized.w4a16", "compressed-tensors", "packed-int4"},
+    {"-quantized.w8a8", "compressed-tensors", "int8-rows"},
+    {"-awq-int4", "awq", "awq-int4"},
+    {"-awq-4bit", "awq", "awq-int4"},
+    {"-awq", "awq", "awq-int4"},
+    {"-int4", "gptq", "gptq-int4"},
+    {"-int8", "gptq", "gptq-int8"},
+    {"-4bits", "bitsandbytes", "nf4"},
+    {"-aqlm-2bit-1x16", "aqlm", ""},
+    {"-gguf", "gguf", ""},
+    {"-mxfp4", "mxfp4", "mxfp4"},
+    {"-fp8-dynamic", "compressed-tensors", "fp8-rows"},
+    {"-fp8-block", "compressed-tensors", "fp8"},
+    {"-fp8", "fp8", "fp8"},
+    {"-nvfp4", "modelopt", "nvfp4"},
+    {"-exl2", "exl2", ""},
+    {"-mlx-4bit", "mlx", ""},
+    {"-mlx-8bit", "mlx", ""},
+    {"-mlx", "mlx", ""},
+    {"-4bit", "mlx", ""},
+    {"-8bit", "mlx", ""},
+};
 // Endings of fine-tuned versions, whose shapes are those of the base.
 constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf", "-chat",     "-it",        "-base",
                                               "-hf",       "-pt",      "-v0.1",     "-v0.2",      "-v0.3",
@@ -198,9 +202,14 @@ std::optional<NamedPreset> related_preset(std::string_view name, const std::vect
   return std::nullopt;
 }
 
-std::string storage_named(std::string_view name) {
-  const StoredEnding* stored = stored_ending(own_name(name));
-  return stored == nullptr ? std::string() : std::string(stored->storage);
+StoredWeights storage_named(std::string_view name) {
+  StoredWeights stored;
+  const StoredEnding* ending = stored_ending(own_name(name));
+  if (ending == nullptr) return stored;
+  stored.method = ending->method;
+  stored.double_quant = true;
+  if (const WeightFormatRow* row = find_weight_format(ending->format)) stored.format = row->format;
+  return stored;
 }
 
 }  // namespace membill::io

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "membill/weight_format.h"
+
 namespace membill::io {
 
 // A preset for listings, without reading its config.
@@ -31,7 +33,7 @@ struct NamedPreset {
 // The preset that `name` leads to once its owner, the ending that says how it is stored, and those of fine-tuned versions are left out,
 // from the nearest name on.
 [[nodiscard]] std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets);
-// How the weights of a copy are stored, as the ending of its name says: "bnb-4bit", "gptq" ...; empty: not said.
-[[nodiscard]] std::string storage_named(std::string_view name);
+// How the weights of a copy are stored, as the ending of its name says ("-bnb-4bit", "-AWQ"); without a method: not said.
+[[nodiscard]] StoredWeights storage_named(std::string_view name);
 
 }  // namespace membill::io

@@ -215,7 +215,7 @@ ModelSpec describe_model(const LoadedModel& model) {
   spec.name = model.name;
   spec.source = model.source;
   spec.stored_dtype = model.stored_dtype;
-  spec.quantization = model.quantization;
+  spec.stored = model.stored;
   for (const std::string& part : model.not_counted)
     if (!sees || part != "vision_config") spec.not_counted.push_back(part);
   spec.warnings.insert(spec.warnings.end(), model.warnings.begin(), model.warnings.end());

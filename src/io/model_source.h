@@ -24,7 +24,7 @@ struct LoadedModel {
   std::string part;          // key of the file under which `config` stands ("text_config"); empty: the whole
   std::string folder;        // where checkpoint files may lie; empty: nowhere
   std::string stored_dtype;  // torch_dtype or dtype as written; empty = not said
-  std::string quantization;  // quant_method of the file; empty = none
+  StoredWeights stored;      // how its weights are quantised
   Value wrapper, vision;     // of a multimodal wrapper: the whole, and its vision part
   std::string wrapper_type, vision_type;  // their model types; empty: none
   std::vector<std::string> not_counted;   // keys of the parts that are left out ("vision_config")

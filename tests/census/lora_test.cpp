@@ -63,6 +63,28 @@ TEST_CASE("adapters of published models") {
   }
 }
 
+// Counts of PEFT 0.21.2 (get_peft_model on the meta device).
+TEST_CASE("adapters of some layers, with ranks of their own and biases") {
+  const ModelSpec llama = describe(configs().at("meta-llama/Llama-2-7b-hf"));
+  AdapterPlan plan;
+  plan.targets = {"q_proj", "v_proj", "down_proj"};
+  plan.layers = {1, 3, 31};
+  CHECK(match_adapter_targets(llama, plan, Method::lora).parameters(Method::lora) == 3 * 8 * (2 * 8192 + 15104));
+  plan.layers = {};
+  plan.exclude = {"layers.2.self_attn.q_proj", "down_proj"};
+  AdapterMatch match = match_adapter_targets(llama, plan, Method::lora);
+  CHECK(match.parameters(Method::lora) == 8 * 8192 * (31 + 32));
+  CHECK(match.ranks_in(1, 2) != match.ranks_in(1, 3));
+  plan.exclude = {};
+  plan.rank_pattern = {{"down_proj", 32}, {"layers.0.self_attn.v_proj", 4}};
+  plan.lora_bias = true;
+  match = match_adapter_targets(llama, plan, Method::lora);
+  CHECK(match.parameters(Method::lora) ==
+        8 * 8192 * (32 + 31) + 4 * 8192 + 32 * 32 * 15104 + 32 * (4096 + 4096 + 4096));
+  plan.exclude = {".*"};
+  CHECK(match_adapter_targets(llama, plan, Method::lora).failure == "no module of the model is a target");
+}
+
 TEST_CASE("adapter targets as patterns and mistakes") {
   const std::map<std::string, Value> models = configs();
   const ModelSpec llama = describe(models.at("meta-llama/Llama-2-7b-hf"));

@@ -41,11 +41,14 @@ TEST_CASE("a copy finds its own preset before one that begins alike") {
 }
 
 TEST_CASE("the ending of a name says how a copy is stored") {
-  CHECK(io::storage_named("unsloth/Meta-Llama-3.1-8B-unsloth-bnb-4bit") == "bnb-4bit");
-  CHECK(io::storage_named("TechxGenus/Meta-Llama-3-8B-Instruct-GPTQ/") == "gptq");
-  CHECK(io::storage_named("Qwen/Qwen3-14B-FP8") == "fp8");
-  CHECK(io::storage_named("meta-llama/Llama-2-7b-hf").empty());
-  CHECK(io::storage_named("-awq").empty() == false);
+  CHECK(io::storage_named("unsloth/Meta-Llama-3.1-8B-unsloth-bnb-4bit").format == WeightFormat::nf4);
+  CHECK(io::storage_named("TechxGenus/Meta-Llama-3-8B-Instruct-GPTQ/").format == WeightFormat::gptq_int4);
+  CHECK(io::storage_named("Qwen/Qwen3-14B-FP8").format == WeightFormat::fp8);
+  CHECK(io::storage_named("RedHatAI/Qwen3-14B-quantized.w4a16").format == WeightFormat::packed_int4);
+  CHECK(io::storage_named("meta-llama/Llama-2-7b-hf").method.empty());
+  CHECK(io::storage_named("ISTA-DASLab/Llama-2-7b-AQLM-2Bit-1x16").method == "aqlm");
+  CHECK_FALSE(io::storage_named("ISTA-DASLab/Llama-2-7b-AQLM-2Bit-1x16").format);
+  CHECK(io::storage_named("-awq").method == "awq");
 }
 
 TEST_CASE("no name belongs to two presets") {

@@ -183,10 +183,10 @@ TEST_CASE("what a file says of its storage") {
   CHECK(load(R"({"model_type": "llama", "torch_dtype": "bfloat16"})").stored_dtype == "bfloat16");
   CHECK(load(R"({"model_type": "llama", "dtype": "float16", "torch_dtype": "float32"})").stored_dtype == "float16");
   CHECK(load(R"({"model_type": "llama", "torch_dtype": "torch.float32"})").stored_dtype == "float32");
-  CHECK(load(R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})").quantization == "gptq");
-  CHECK(load(R"({"model_type": "llama", "quantization_config": {"load_in_4bit": true}})").quantization ==
+  CHECK(load(R"({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}})").stored.method == "gptq");
+  CHECK(load(R"({"model_type": "llama", "quantization_config": {"load_in_4bit": true}})").stored.method ==
         "bitsandbytes");
-  CHECK(load(R"({"model_type": "llama"})").quantization.empty());
+  CHECK(load(R"({"model_type": "llama"})").stored.method.empty());
 }
 
 TEST_CASE("a wrapper is its text part, tied as the wrapper says") {

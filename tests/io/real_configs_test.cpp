@@ -37,7 +37,7 @@ TEST_CASE("public configs of modelled types") {
   CHECK(spec.model_type == row.model_type);
   CHECK(spec.parameters() == row.parameters);
   CHECK(spec.stored_dtype == row.stored_dtype);
-  CHECK(spec.quantization == row.quantization);
+  CHECK(spec.stored.method == row.quantization);
   CHECK(spec.not_counted == row.not_counted);
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("a layer whose tensors are fused otherwise and add up is the same") {
 
 TEST_CASE("quantised storage of a weight stands for it") {
   ModelSpec spec = tiny_llama();
-  spec.quantization = "gptq";
+  spec.stored.method = "gptq";
   io::Checkpoint checkpoint = complete(spec);
   for (io::StoredTensor& tensor : checkpoint.tensors) {
     if (tensor.name.find("_proj.weight") == std::string::npos) continue;

@@ -14,7 +14,8 @@ def low_rank(plan):
 
 def lora(plan, job):
     return peft.LoraConfig(r=plan.get("rank", 8), lora_dropout=plan.get("dropout", 0.0), bias="none", use_dora=job["method"] == "dora",
-                           **low_rank(plan))
+                           exclude_modules=plan.get("exclude"), layers_to_transform=plan.get("layers"),
+                           rank_pattern=plan.get("rank_pattern", {}), lora_bias=plan.get("lora_bias", False), **low_rank(plan))
 
 
 def adalora(plan, _):
@@ -43,8 +44,9 @@ def prompt(plan, _):
 
 
 def prefix(plan, _):
-    return peft.PrefixTuningConfig(**tokens(plan))
+    return peft.PrefixTuningConfig(prefix_projection=plan.get("prefix_projection", False), encoder_hidden_size=plan.get("encoder_hidden"),
+                                   **tokens(plan))
 
 
 def ptuning(plan, _):
-    return peft.PromptEncoderConfig(**tokens(plan))
+    return peft.PromptEncoderConfig(encoder_hidden_size=plan.get("encoder_hidden"), **tokens(plan))

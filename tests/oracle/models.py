@@ -7,9 +7,9 @@ import torch
 
 import adapters
 import checkpoint
+import quantized
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-FOUR_BITS = ("nf4", "fp4")
 NOT_OF_THE_MODEL = ("torch_dtype", "dtype", "auto_map", "quantization_config")
 
 
@@ -53,7 +53,7 @@ def build(config, job):
     patch_kernels(config, job)
     how = {"attn_implementation": "eager" if job.get("attention") == "eager" else "sdpa"}
     if is_quantized(job):
-        return build_quantized(config, job, how)
+        return quantized.build(class_for(config), config, job, how)
     with torch.device("cuda"):
         return class_for(config).from_config(config, dtype=DTYPES[job.get("weights", "bf16")], **how)
 
@@ -69,59 +69,6 @@ def class_for(config):
     if config.is_encoder_decoder:
         return transformers.AutoModelForSeq2SeqLM
     return transformers.AutoModelForImageTextToText if hasattr(config, "vision_config") else transformers.AutoModelForCausalLM
-
-
-def quantized_linear(linear, job):
-    import bitsandbytes as bnb
-    shape = (linear.in_features, linear.out_features, linear.bias is not None)
-    if job["weights"] in FOUR_BITS:
-        return bnb.nn.Linear4bit(*shape, compute_dtype=torch.bfloat16, quant_type=job["weights"],
-                                 compress_statistics=job.get("double_quant", True), quant_storage=torch.uint8, device="meta")
-    return bnb.nn.Linear8bitLt(*shape, has_fp16_weights=False, threshold=6.0, device="meta")
-
-
-def quantized_weight(linear, shape, job):
-    """From the host, as from_pretrained does: one 16-bit copy is on the card while bitsandbytes quantises it."""
-    import bitsandbytes as bnb
-    weight = torch.empty(shape, dtype=torch.bfloat16)
-    if job["weights"] in FOUR_BITS:
-        return bnb.nn.Params4bit(weight, requires_grad=False, quant_type=job["weights"], bnb_quantized=False, module=linear,
-                                 compress_statistics=job.get("double_quant", True), quant_storage=torch.uint8).to("cuda")
-    return bnb.nn.Int8Params(weight, requires_grad=False, has_fp16_weights=False).to("cuda")
-
-
-def build_quantized(config, job, how):
-    import transformers
-    with torch.device("meta"):
-        model = class_for(config).from_config(config, dtype=torch.bfloat16, **how)
-    head = model.get_output_embeddings()
-    replaced = set()
-    for parent in list(model.modules()):
-        for name, child in list(parent.named_children()):
-            if isinstance(child, torch.nn.Linear) and child is not head:
-                new = quantized_linear(child, job)
-                setattr(parent, name, new)
-                replaced.add(new)
-    for module in model.modules():
-        materialize(module, module in replaced, job)
-    model.tie_weights()
-    model.is_loaded_in_4bit = job["weights"] in FOUR_BITS
-    model.is_loaded_in_8bit = not model.is_loaded_in_4bit
-    return model
-
-
-def materialize(module, quantize, job):
-    for name, parameter in list(module._parameters.items()):
-        if parameter is None:
-            continue
-        if quantize and name == "weight":
-            module._parameters[name] = quantized_weight(module, parameter.shape, job)
-        else:
-            value = torch.empty(parameter.shape, dtype=torch.bfloat16, device="cuda")
-            module._parameters[name] = torch.nn.Parameter(value, requires_grad=False)
-    for name, buffer in list(module._buffers.items()):
-        if buffer is not None and buffer.device.type == "meta":
-            module._buffers[name] = torch.zeros(buffer.shape, dtype=buffer.dtype, device="cuda")
 
 
 def freeze(model, job):

@@ -147,8 +147,10 @@ TEST_CASE("every weight format has a row", "[catalogue]") {
     }
     CHECK(row.quantized == !row.trainable);
     CHECK((!row.quantized || !row.scales.empty()));
+    CHECK(row.quantized == (row.packing != Packing::none));
+    CHECK((row.adapters || row.quantized));
   }
-  CHECK(weight_formats().size() == static_cast<std::size_t>(WeightFormat::mxfp4) + 1);
+  CHECK(weight_formats().size() == static_cast<std::size_t>(WeightFormat::nvfp4) + 1);
   CHECK(find_weight_format("4bit") == nullptr);
   CHECK(find_weight_format("GPTQ_INT4")->format == WeightFormat::gptq_int4);
 }

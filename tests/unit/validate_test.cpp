@@ -77,8 +77,10 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         }) ==
         "precision: pure-bf16 under DeepSpeed is not billed yet (amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 "
         "over fp32 weights)\n");
-  CHECK(found([](Case& c) { c.plan.method = Method::prefix; }) ==
-        "method: prefix is not billed yet (full, freeze, lora, qlora, dora, adalora, vera, ia3, prompt, ptuning)\n");
+  CHECK(found([](Case& c) {
+          c.plan.method = Method::prefix;
+          c.plan.checkpointing.mode = Checkpointing::full;
+        }) == "checkpointing: PEFT's prefix tuning does not work with gradient checkpointing (none)\n");
   CHECK(found([](Case& c) {
           c.plan.implementation = Implementation::unsloth;
           c.plan.compile = true;
@@ -88,8 +90,10 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         "implementation: torchtitan is not billed yet (hf, liger, torchtune, litgpt, megatron, unsloth)\n");
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;
-          c.plan.weights = WeightFormat::gptq_int4;
-        }) == "weights: gptq-int4 is not billed yet (fp32, bf16, fp16, int8, nf4, fp4)\n");
+          c.plan.weights = WeightFormat::mxfp4;
+        }) ==
+        "weights: mxfp4 in training is not billed yet (fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with "
+        "adapters on one card or ddp)\n");
   CHECK(found([](Case& c) {
           c.plan.checkpointing.mode = Checkpointing::selective;
           c.plan.checkpointing.selective = {"mlp"};

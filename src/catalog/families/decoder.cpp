@@ -15,9 +15,6 @@ ModelSpec read_dimensions(const ConfigReader& config, std::string_view model_typ
   spec.max_positions = config.count_or("max_position_embeddings", 0);
   spec.tied_embeddings = config.flag("tie_word_embeddings", false);
   spec.stored_dtype = config.word("dtype", config.word("torch_dtype", ""));
-  if (config.find("quantization_config") != nullptr) {
-    spec.quantization = config.inner("quantization_config").word("quant_method", "");
-  }
   return spec;
 }
 

@@ -115,6 +115,88 @@ PlanFieldRow precision_row() {
                   [](const Plan& plan) { return to_json(regime(plan.precision).name); });
 }
 
+std::string read_group_size(const Value& value, Plan& plan, std::string& hint) {
+  constexpr std::int64_t kWholeRow = -1;
+  std::optional<std::int64_t>& size = plan.quantization.group_size;
+  if (value.is_null()) return size.reset(), std::string();
+  if (value.is_int() && value.as_int() == kWholeRow) return size = kWholeRow, std::string();
+  hint = "-1 for whole rows";
+  return read_count(value, CountRange{1, kLargestCount}, size);
+}
+
+std::string read_skip(const Value& value, Plan& plan, std::string&) {
+  std::optional<std::vector<std::string>>& skip = plan.quantization.skip;
+  if (value.is_null()) return skip.reset(), std::string();
+  std::vector<std::string> names;
+  std::string wrong = read_texts(value, names);
+  if (wrong.empty()) skip = std::move(names);
+  return wrong;
+}
+
+std::string read_zero_points(const Value& value, Plan& plan, std::string&) {
+  std::optional<bool>& zero_points = plan.quantization.zero_points;
+  if (value.is_null()) return zero_points.reset(), std::string();
+  return read_bool(value, zero_points.emplace());
+}
+
+std::string read_layers(const Value& value, Plan& plan, std::string&) {
+  std::vector<std::int64_t> layers;
+  const auto add = [&](const Value& item) {
+    return read_count(item, CountRange{0, kLargestCount}, layers.emplace_back());
+  };
+  if (value.is_string()) {
+    for (const std::string& part : split(value.as_string(), ',')) {
+      std::string why;
+      if (!parse_count(part, layers.emplace_back(), why)) return "needs layers, " + why;
+    }
+  } else if (value.is_list()) {
+    for (const Value& item : value.items())
+      if (std::string wrong = add(item); !wrong.empty()) return wrong;
+  } else if (!value.is_null()) {
+    if (std::string wrong = add(value); !wrong.empty()) return wrong;
+  }
+  plan.adapter.layers = std::move(layers);
+  return {};
+}
+
+std::string write_layers(const Plan& plan) {
+  std::string text;
+  for (const std::int64_t layer : plan.adapter.layers) text += (text.empty() ? "" : ", ") + std::to_string(layer);
+  return "[" + text + "]";
+}
+
+std::string read_rank_pattern(const Value& value, Plan& plan, std::string&) {
+  std::map<std::string, std::int64_t> ranks;
+  if (!value.is_null() && !value.is_map()) return "needs a map of names to ranks, not " + describe(value);
+  if (value.is_map()) {
+    for (const Value::Entry& entry : value.entries()) {
+      if (std::string wrong = read_count(entry.second, CountRange{1, kLargestCount}, ranks[entry.first]);
+          !wrong.empty())
+        return quoted(entry.first) + " " + wrong;
+    }
+  }
+  plan.adapter.rank_pattern = std::move(ranks);
+  return {};
+}
+
+std::string write_rank_pattern(const Plan& plan) {
+  std::string text;
+  for (const auto& [name, rank] : plan.adapter.rank_pattern)
+    text += (text.empty() ? "" : ", ") + to_json(name) + ": " + std::to_string(rank);
+  return "{" + text + "}";
+}
+
+std::vector<PlanFieldRow> quantization_fields() {
+  return {
+      make_row({"quantization.group_size", "", "weights of a row that share a scale, -1: all; null: the format's"},
+               "a count, or -1", read_group_size, write_field<&Plan::quantization, &QuantizationPlan::group_size>),
+      make_row({"quantization.skip", "", "modules that stay whole; null: the output head"}, "names", read_skip,
+               write_field<&Plan::quantization, &QuantizationPlan::skip>),
+      make_row({"quantization.zero_points", "", "packed-int4 with zero points beside the scales"}, "true false",
+               read_zero_points, write_field<&Plan::quantization, &QuantizationPlan::zero_points>),
+  };
+}
+
 std::vector<PlanFieldRow> adapter_fields() {
   constexpr auto kAdapter = &Plan::adapter;
   return {
@@ -124,6 +206,14 @@ std::vector<PlanFieldRow> adapter_fields() {
       make_row(
           {"adapter.targets", "--targets", "modules that get an adapter: names, or all-linear; none: PEFT's default"},
           "names", read_targets, write_field<kAdapter, &AdapterPlan::targets>),
+      texts_row<kAdapter, &AdapterPlan::exclude>(
+          {"adapter.exclude", "--exclude", "modules that get no adapter although a target matches"}),
+      make_row({"adapter.layers", "--adapter-layers", "layers that get adapters, from 0; none: all"}, "counts",
+               read_layers, write_layers),
+      make_row({"adapter.rank_pattern", "", "ranks of modules that have others, by name or pattern"},
+               "names and counts", read_rank_pattern, write_rank_pattern),
+      bool_row<kAdapter, &AdapterPlan::lora_bias>(
+          {"adapter.lora_bias", "--lora-bias", "LoRA's second matrix has a bias"}),
       real_row<kDropout, kAdapter, &AdapterPlan::dropout>(
           {"adapter.dropout", "--lora-dropout", "dropout before the adapters"}),
       word_row<kAdapterDTypeWords, kAdapter, &AdapterPlan::dtype>(
@@ -136,6 +226,11 @@ std::vector<PlanFieldRow> adapter_fields() {
           {"adapter.init_rank", "--init-rank", "AdaLoRA's first rank"}),
       count_row<1, kLargestCount, kAdapter, &AdapterPlan::virtual_tokens>(
           {"adapter.virtual_tokens", "--virtual-tokens", "tokens of prompt, prefix and p-tuning"}),
+      count_row<1, kLargestCount, kAdapter, &AdapterPlan::encoder_hidden>(
+          {"adapter.encoder_hidden", "--encoder-hidden",
+           "width of prefix's and p-tuning's encoder; null: the model's"}),
+      bool_row<kAdapter, &AdapterPlan::prefix_projection>(
+          {"adapter.prefix_projection", "--prefix-projection", "prefix: an MLP makes the keys and values"}),
       count_row<0, kLargestCount, &Plan::freeze, &FreezePlan::trainable_layers>(
           {"freeze.trainable_layers", "--trainable-layers", "last layers that train under method freeze"}),
       texts_row<&Plan::freeze, &FreezePlan::trainable_modules>(
@@ -160,7 +255,8 @@ std::vector<PlanFieldRow> method_fields() {
       word_row<kFloatWords, &Plan::moment_dtype>(
           {"moment_dtype", "--moment-dtype", "dtype of the optimizer's states; null: what regime and optimizer say"}),
   };
-  for (PlanFieldRow& row : adapter_fields()) rows.push_back(std::move(row));
+  for (std::vector<PlanFieldRow> more : {quantization_fields(), adapter_fields()})
+    for (PlanFieldRow& row : more) rows.push_back(std::move(row));
   return rows;
 }
 

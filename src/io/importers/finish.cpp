@@ -31,23 +31,16 @@ std::int64_t config_count(const LoadedModel& model, const char* key) {
   return value != nullptr && value->is_int() && value->as_int() > 0 ? value->as_int() : 0;
 }
 
-void set_stored_quantization(const std::string& method, Draft& draft) {
-  static constexpr std::pair<std::string_view, std::string_view> kStored[] = {
-      {"gptq", "gptq-int4"}, {"awq", "awq-int4"}, {"hqq", "hqq-int4"}, {"mxfp4", "mxfp4"}, {"fp8", "fp8"}};
-  if (draft.quantized) return;
-  if (method == "bnb-4bit" || method == "bitsandbytes") return set_bits(4, "nf4", true, true, draft);
-  if (method == "mxfp4") {  // Transformers dequantises mxfp4 to bf16 for training
-    draft.load_dtype = "bf16";
-    return draft.assume("the mxfp4 weights are dequantised to bf16 for training");
-  }
-  for (const auto& [known, format] : kStored) {
-    if (method != known) continue;
-    draft.quantized = true;
-    draft.set("weights", Value::of(std::string(format)));
-    draft.set("kbit_prepare", Value::of(false));  // PEFT skips it for these
-    return;
-  }
-  draft.warnings.push_back("the storage of the weights, " + method + ", is not modelled");
+void set_stored_weights(const StoredWeights& stored, Draft& draft) {
+  if (draft.quantized || stored.method.empty()) return;
+  if (!stored.format)
+    return draft.warnings.push_back("the storage of the weights, " + stored.method + ", is not modelled");
+  const WeightFormatRow& row = weight_format(*stored.format);
+  if (row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8)
+    return set_bits(row.bits, std::string(row.name), stored.double_quant, true, draft);
+  draft.quantized = true;
+  draft.stored = stored;
+  draft.set("kbit_prepare", Value::of(false));  // PEFT skips it for these
 }
 
 std::string compute_dtype(const Draft& draft) { return draft.bf16 ? "bf16" : draft.fp16 ? "fp16" : ""; }
@@ -70,7 +63,7 @@ void settle_precision(Draft& draft) {
 }
 
 void settle_load_dtype(const ModelFacts& model, Draft& draft) {
-  if (!model.quantization.empty()) set_stored_quantization(model.quantization, draft);
+  set_stored_weights(model.stored, draft);
   if (draft.load_dtype != "auto") return;
   draft.load_dtype = model.stored_dtype;
   if (!draft.load_dtype.empty()) return;
@@ -146,8 +139,8 @@ ModelFacts find_model(const Draft& draft) {
   facts.model_type = loaded->model_type;
   if (!loaded->alias.empty() || to_lower(facts.argument) != to_lower(name)) facts.shapes_of = loaded->name;
   facts.stored_dtype = dtype_word(loaded->stored_dtype);
-  facts.quantization = loaded->quantization;
-  if (facts.quantization.empty() && !is_there(facts.argument)) facts.quantization = storage_named(name);
+  facts.stored = loaded->stored;
+  if (facts.stored.method.empty() && !is_there(facts.argument)) facts.stored = storage_named(name);
   facts.max_positions = config_count(*loaded, "max_position_embeddings");
   if (facts.max_positions == 0) facts.max_positions = config_count(*loaded, "n_positions");
   facts.hidden = config_count(*loaded, "hidden_size");
@@ -191,6 +184,7 @@ JobFile finish_draft(Draft& draft) {
   job.records = std::move(draft.records);
   job.assumptions = std::move(draft.assumptions);
   job.warnings = std::move(draft.warnings);
+  job.stored = std::move(draft.stored);
   return job;
 }
 

@@ -78,7 +78,8 @@ struct Draft {
   // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
   std::string load_dtype = "auto";
   bool bf16 = false, fp16 = false;
-  bool quantized = false;      // the base's storage is in `plan` already
+  bool quantized = false;      // the base's storage is in `plan` already, or in `stored`
+  StoredWeights stored;        // what the checkpoint's name says of it
   bool own_precision = false;  // the importer has set weights and precision itself
   bool saves = false;          // checkpoints between steps
   bool gathers_saved = false;  // DeepSpeed's stage 3: the whole state for them

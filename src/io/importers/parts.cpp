@@ -59,13 +59,6 @@ constexpr std::array kOptimizers{Name{"torch.optim.AdamW", "adamw"},
                                  Name{"ao_adamw_4bit", "adamw_torch_4bit"},
                                  Name{"q_galore_adamw8bit", "q_galore"}};
 
-Value texts_value(const std::vector<std::string>& texts) {
-  std::vector<Value> items;
-  items.reserve(texts.size());
-  for (const std::string& text : texts) items.push_back(Value::of(text));
-  return Value::make_list(std::move(items));
-}
-
 bool starts_like_flash(const std::string& kebab) {
   for (const char* name : kLikeFlash) {
     if (kebab.starts_with(name)) return true;
@@ -93,6 +86,13 @@ std::vector<std::string> allocator_options(const std::string& text) {
 }
 
 }  // namespace
+
+Value texts_value(const std::vector<std::string>& texts) {
+  std::vector<Value> items;
+  items.reserve(texts.size());
+  for (const std::string& text : texts) items.push_back(Value::of(text));
+  return Value::make_list(std::move(items));
+}
 
 void set_lora(const LoraArguments& lora, Draft& draft) {
   draft.set("method", Value::of(lora.dora ? "dora" : "lora"));

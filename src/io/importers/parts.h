@@ -21,6 +21,7 @@ struct LoraArguments {
 void set_lora(const LoraArguments& lora, Draft& draft);
 // A module's name, or a pattern of names, inside the text part of a multimodal model.
 [[nodiscard]] std::string in_text_part(std::string name);
+[[nodiscard]] Value texts_value(const std::vector<std::string>& texts);
 // The targets under `key`: a list, names parted by commas or blanks, or one regular expression.
 [[nodiscard]] std::vector<std::string> read_targets(KeyReader& reader, std::string_view key);
 
@@ -68,7 +69,7 @@ struct ModelFacts {
   bool known = false;
   std::string model_type;
   std::string stored_dtype;        // "bf16" ...; empty: not said
-  std::string quantization;        // quant_method of its config, or of its name ("bnb-4bit", "gptq", "awq")
+  StoredWeights stored;            // as its config says, or its name ("...-bnb-4bit", "...-AWQ")
   std::int64_t max_positions = 0;  // 0: unknown
   std::int64_t hidden = 0;
   std::int64_t layers = 0;

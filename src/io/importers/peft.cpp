@@ -11,24 +11,33 @@ constexpr KeyRow kRows[] = {
     {"r", "8", "rank of the adapters"},
     {"lora_alpha", "8", "scale of the adapters"},
     {"lora_dropout", "0.0", "dropout before the adapters"},
+    {"vera_dropout", "0.0", "dropout before the adapters", {}, "src/peft/tuners/vera/config.py"},
     {"target_modules", "", "modules that get an adapter"},
+    {"target_parameters", "", "parameters that get an adapter"},
+    {"exclude_modules", "", "modules that get none although a target matches"},
+    {"layers_to_transform", "", "layers that get adapters"},
+    {"rank_pattern", "", "ranks of modules that have others"},
     {"modules_to_save", "", "modules that train whole"},
+    {"bias", "none", "biases that train"},
+    {"lora_bias", "false", "LoRA's second matrix has a bias"},
     {"use_dora", "false", "DoRA"},
+    {"trainable_token_indices", "", "rows of the embedding that train"},
+    {"layer_replication", "", "layers that are run again as others"},
+    {"use_qalora", "false", "QA-LoRA"},
     {"init_r", "12", "AdaLoRA's first rank"},
     {"num_virtual_tokens", "", "tokens of prompt, prefix and p-tuning"},
+    {"prefix_projection", "false", "an MLP makes the prefix"},
+    {"encoder_hidden_size", "", "width of the encoder of virtual tokens"},
+    {"encoder_reparameterization_type", "MLP", "encoder of p-tuning"},
 };
 constexpr std::string_view kHarmless =
-    "task_type inference_mode bias fan_in_fan_out init_lora_weights layers_to_transform layers_pattern rank_pattern* "
-    "alpha_pattern* "
-    "megatron_* loftq_config* eva_config* corda_config* use_rslora layer_replication revision auto_mapping* "
-    "exclude_modules lora_bias "
-    "trainable_token_indices target_parameters runtime_config* qalora_group_size use_qalora peft_version "
-    "ensure_weight_tying "
-    "feedforward_modules token_dim num_* prompt_tuning_* encoder_* prefix_projection target_r tinit tfinal deltaT "
-    "beta1 beta2 "
-    "orth_reg_weight total_step d_initial projection_prng_key save_projection vera_dropout alora_* arrow_config "
-    "velora_config "
-    "use_bdlora kasa_config monteclora_config lora_ga_config";
+    "task_type inference_mode fan_in_fan_out init_lora_weights layers_pattern alpha_pattern* "
+    "megatron_* loftq_config* eva_config* corda_config* use_rslora revision auto_mapping* "
+    "runtime_config* qalora_group_size peft_version ensure_weight_tying "
+    "feedforward_modules token_dim num_* prompt_tuning_* tokenizer_* encoder_dropout encoder_num_layers target_r tinit "
+    "tfinal deltaT beta1 beta2 init_weights init_ia3_weights "
+    "orth_reg_weight total_step d_initial projection_prng_key save_projection alora_* arrow_config "
+    "velora_config use_bdlora kasa_config monteclora_config lora_ga_config";
 constexpr std::string_view kSource = "huggingface/peft 5d602fd: src/peft/tuners/lora/config.py";
 
 struct Type {
@@ -39,6 +48,54 @@ constexpr Type kTypes[] = {{"lora", "lora"},       {"adalora", "adalora"},      
                            {"p-tuning", "ptuning"}};
 
 int claim(const JobSource& source) { return !source.arguments && source.keys.find("peft_type") != nullptr ? 100 : 0; }
+
+// What changes the adapters and is not billed.
+void refuse_others(KeyReader& reader) {
+  if (const std::string bias = reader.text("bias").value_or("none"); bias != "none")
+    reader.problem("bias", quoted(bias) + " is not billed: biases of the base that train", "none");
+  for (const char* key : {"trainable_token_indices", "layer_replication"}) {
+    const Value* given = reader.given(key);
+    if (given != nullptr && !(given->is_list() && given->items().empty())) reader.problem(key, "is not billed", "null");
+  }
+  if (reader.flag("use_qalora")) reader.problem("use_qalora", "QA-LoRA is not billed", "false");
+}
+
+// A list of names, or one regular expression.
+std::vector<std::string> names_or_pattern(KeyReader& reader, std::string_view key) {
+  const Value* given = reader.given(key);
+  if (given != nullptr && given->is_string()) return {given->as_string()};
+  return reader.texts(key);
+}
+
+void read_modules(KeyReader& reader, const std::string& method, Draft& draft) {
+  LoraArguments lora;
+  constexpr std::int64_t kVera = 256;  // tuners/vera/config.py
+  const bool vera = method == "vera";
+  lora.rank = vera && !reader.is_given("r") ? kVera : reader.count("r", 1);
+  lora.alpha = reader.count("lora_alpha");
+  lora.dropout = reader.real(vera ? "vera_dropout" : "lora_dropout");
+  lora.targets = names_or_pattern(reader, "target_modules");
+  for (const std::string& parameter : reader.texts("target_parameters")) lora.targets.push_back(parameter);
+  lora.modules_to_save = reader.texts("modules_to_save");
+  lora.dora = reader.flag("use_dora");
+  set_lora(lora, draft);
+  if (const auto exclude = names_or_pattern(reader, "exclude_modules"); !exclude.empty())
+    draft.set("adapter.exclude", texts_value(exclude));
+  if (const Value* layers = reader.given("layers_to_transform")) draft.set("adapter.layers", *layers);
+  const Value* ranks = reader.given("rank_pattern");
+  if (ranks != nullptr && !ranks->entries().empty() && method != "adalora") draft.set("adapter.rank_pattern", *ranks);
+  if (reader.flag("lora_bias")) draft.set("adapter.lora_bias", Value::of(true));
+  if (method == "adalora") draft.set("adapter.init_rank", reader.count("init_r", 1));
+}
+
+void read_tokens(KeyReader& reader, const std::string& method, Draft& draft) {
+  draft.set("adapter.virtual_tokens", reader.count("num_virtual_tokens", 1));
+  const bool encoded = method == "ptuning" || reader.flag("prefix_projection");
+  if (encoded && method != "prompt") draft.set("adapter.encoder_hidden", reader.count("encoder_hidden_size", 1));
+  if (method == "prefix") draft.set("adapter.prefix_projection", Value::of(encoded));
+  if (method == "ptuning" && reader.text("encoder_reparameterization_type").value_or("MLP") != "MLP")
+    reader.problem("encoder_reparameterization_type", "an LSTM is not billed", "MLP");
+}
 
 void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {peft_table()}, draft.problems);
@@ -52,25 +109,10 @@ void read(const JobSource& source, Draft& draft) {
     if (known.name == type) method = known.method;
   }
   if (method.empty())
-    reader.problem("peft_type", quoted(type) + " is not billed", "LORA, ADALORA, VERA, IA3, PROMPT_TUNING");
-  LoraArguments lora;
-  lora.rank = reader.count("r", 1);
-  lora.alpha = reader.count("lora_alpha");
-  lora.dropout = reader.real("lora_dropout");
-  const Value* targets = reader.given("target_modules");
-  if (targets != nullptr && targets->is_string()) {
-    lora.targets = {targets->as_string()};
-  } else {
-    lora.targets = reader.texts("target_modules");
-  }
-  lora.modules_to_save = reader.texts("modules_to_save");
-  lora.dora = reader.flag("use_dora");
-  if (method.starts_with("p")) {
-    draft.set("adapter.virtual_tokens", reader.count("num_virtual_tokens", 1));
-  } else {
-    set_lora(lora, draft);
-  }
-  if (method == "adalora") draft.set("adapter.init_rank", reader.count("init_r", 1));
+    reader.problem("peft_type", quoted(type) + " is not billed",
+                   "LORA, ADALORA, VERA, IA3, PROMPT_TUNING, PREFIX_TUNING, P_TUNING");
+  refuse_others(reader);
+  method.starts_with("p") ? read_tokens(reader, method, draft) : read_modules(reader, method, draft);
   if (!method.empty() && method != "lora") draft.set("method", Value::of(method));
   draft.assume(
       "an adapter's file says neither batch nor length nor precision nor optimizer: membill's defaults are taken");
