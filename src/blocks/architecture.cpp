@@ -35,6 +35,8 @@ LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const
 
 std::vector<Tensor> Architecture::lasting(Forward&) const { return {}; }
 
+CheckpointEnd Architecture::after_checkpoint(const std::vector<Modules*>&) const { return {}; }
+
 Module& Architecture::head_matrix(const Modules& outer) const {
   Module* own = outer.find(head_name());
   const bool has_matrix = own != nullptr && (own->weight.value.defined() || own->quantized != nullptr);

@@ -52,6 +52,9 @@ class Architecture {
     return {{}, {&f.second_output}};
   }
 
+  // What happens to the input of a reentrant checkpoint over these layers, and to its gradient, after its backward.
+  [[nodiscard]] virtual CheckpointEnd after_checkpoint(const std::vector<Modules*>& layers) const;
+
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }
   [[nodiscard]] virtual std::string_view head_name() const { return "lm_head"; }

@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/engine_keys.h"
 #include "blocks/adalora.h"
 #include "blocks/prefix.h"
 
@@ -21,7 +22,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
       hidden = r.checkpoint(
-          hidden, {f.plan.checkpointing.reentrant, f.plan.checkpointing.offload},
+          hidden, layer_checkpoint(f, architecture, {&unit.layers[i]}),
           [&f, &architecture, context, inputs](Tensor x) {
             const ItemScope scope(f.r, f.items.block);
             return architecture.layer(f, context, std::move(x), inputs);
@@ -51,7 +52,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   r.set_items(f.items.embedding);
   f.prompt = modules.prompt.get();
   Tensor hidden = architecture.embed(f, modules.outer, ids);
-  if (f.locals.empty()) f.locals.push_back(hidden);
+  if (f.locals.empty()) f.locals.push_back(r.detach(hidden));
   LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
   std::size_t section = modules.units.empty() ? 0 : modules.units.front().section;
   for (UnitModules& unit : modules.units) {
@@ -68,6 +69,13 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   f.locals.clear();
   f.second_output.drop();
   return hidden;
+}
+
+Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& architecture,
+                                          const std::vector<Modules*>& layers) {
+  const CheckpointPlan& plan = f.plan.checkpointing;
+  const bool in_parts = engine_flag(f.plan, "distribute_saved_activations", false);
+  return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, architecture.after_checkpoint(layers)};
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {

@@ -27,6 +27,10 @@ struct ModelModules {
 // checkpointing of layers counts (torchtitan/distributed/activation_checkpoint.py).
 [[nodiscard]] bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer);
 
+// How these layers are recomputed, as one.
+[[nodiscard]] Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& architecture,
+                                                        const std::vector<Modules*>& layers);
+
 // The operators whose results `plan` keeps: "ops:aten.mm, aten.addmm". Other names are left out.
 [[nodiscard]] AtenOperators kept_operators(const CheckpointPlan& plan);
 

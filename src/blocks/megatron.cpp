@@ -6,8 +6,9 @@
 #include "blocks/layers.h"
 #include "blocks/megatron_attention.h"
 #include "blocks/megatron_experts.h"
+#include "blocks/megatron_mlp.h"
 #include "blocks/megatron_parallel.h"
-#include "program/reduction.h"
+#include "blocks/megatron_router.h"
 
 namespace membill {
 namespace {
@@ -40,12 +41,6 @@ Tensor norm(Forward& f, Module& module, const Tensor& x) {
   return fused_rms_norm(f.r, module.weight, x);
 }
 
-Tensor bias_gradient(Recorder& r, const Shape& bias, DType type, const Size& rows, ItemId own) {
-  Tensor gradient = r.empty(bias, type, "bias gradient", own);
-  use_reduction_scratch(r, rows, bias.rows);
-  return gradient;
-}
-
 // fused_bias_dropout.py, compiled into one kernel: residual + dropout(x + bias).
 Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tensor& residual) {
   Recorder& r = f.r;
@@ -68,45 +63,18 @@ Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tens
   return out;
 }
 
-// fused_bias_swiglu.py, fused_bias_gelu.py: keeps the input as it came out of the matrix product.
-Tensor fused_activation(Forward& f, const Tensor& x, Parameter* bias, const Size& width) {
-  Recorder& r = f.r;
-  const Tensor offset = bias != nullptr ? bias->value : Tensor();
-  const bool node = r.needs_node({&x, &offset});
-  const Tensor kept = node ? r.saved(x) : Tensor();
-  Tensor out = r.empty({x.rows(), width}, x.dtype(), "activation");
-  if (!node) return out;
-  r.record({&out}, {r.edge(x), r.edge(offset)},
-           [kept, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
-            b = offset.defined() ? offset.shape() : Shape{},
-            own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
-             Gradients result(2);
-             result[0] = rec.empty(shape, type, "gradient of the activation");
-             g[0].drop();
-             if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
-             return result;
-           });
-  return out;
-}
-
-Tensor mlp(Forward& f, Module& first, Module& second, const Size& width, const Tensor& x) {
-  const Tensor product = fused_activation(f, column_linear(f, first.weight, nullptr, x), first.bias.get(), width);
-  return row_linear(f, second.weight, product);
+// Whether selective recompute names `module`.
+bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
+  const std::vector<std::string>& names = plan.checkpointing.selective;
+  return std::find(names.begin(), names.end(), module) != names.end();
 }
 
 }  // namespace
 
-bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
-  const CheckpointPlan& c = plan.checkpointing;
-  if (c.mode == Checkpointing::full) return false;
-  if (c.mode == Checkpointing::selective && c.selective.empty()) return module == "core_attn";
-  return std::find(c.selective.begin(), c.selective.end(), module) != c.selective.end();
-}
-
 Tensor MegatronArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
   Module* positions = outer.find("embedding.position_embeddings");
-  return parallel_embedding(f, outer.at("embedding.word_embeddings").weight,
-                            positions != nullptr ? &positions->weight : nullptr, ids);
+  return parallel_embedding(f, outer.at(embedding_name()).weight, positions != nullptr ? &positions->weight : nullptr,
+                            ids);
 }
 
 // The angles of all positions are cached for good: lasting().
@@ -123,8 +91,13 @@ std::vector<Tensor> MegatronArchitecture::lasting(Forward& f) const {
   for (std::int64_t chunk = 0; chunk < f.plan.parallel.virtual_pp && !width.is_zero(); ++chunk)
     kept.push_back(r.empty({f.dims.s, width}, DType::fp32, "rotary angles", r.writer().item("weights.buffers")));
   for (Tensor& dummy : dummy_gradients(f)) kept.push_back(std::move(dummy));
+  for (Tensor& attribute : dispatcher_attributes(f)) kept.push_back(std::move(attribute));
   if (Tensor buffer = global_memory_buffer(f); buffer.defined()) kept.push_back(std::move(buffer));
   return kept;
+}
+
+CheckpointEnd MegatronArchitecture::after_checkpoint(const std::vector<Modules*>& layers) const {
+  return held_by_routers(layers);
 }
 
 Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
@@ -169,10 +142,12 @@ Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
   const auto feed = [&f, layer, second](const Tensor& x) {
     const ItemScope scope(f.r, f.items.block);
     return second == nullptr ? megatron_moe(f, layer, x)
-                             : mlp(f, layer.modules.at("mlp.linear_fc1"), *second, layer.dims.f, x);
+                             : megatron_mlp(f, layer.modules.at("mlp.linear_fc1"), *second, layer.dims.f, x);
   };
   const bool again = recomputes_module(f.plan, second == nullptr ? "moe" : "mlp");
-  const Tensor fed = again ? f.r.checkpoint(normed, {.reentrant = true}, feed) : feed(normed);
+  const Tensor fed =
+      again ? f.r.checkpoint(normed, {.reentrant = true, .finished = held_by_routers({&layer.modules})}, feed)
+            : feed(normed);
   const ItemScope scope(f.r, f.items.boundary);
   return bias_dropout_add(f, fed, second != nullptr ? second->bias.get() : nullptr, residual);
 }
@@ -184,9 +159,7 @@ Tensor MegatronArchitecture::finish(Forward& f, const Modules& outer, Tensor hid
 Tensor MegatronArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                   Tensor*) const {
   Recorder& r = f.r;
-  Module* own = outer.find("output_layer");
-  Parameter& matrix = own != nullptr ? own->weight : outer.at("embedding.word_embeddings").weight;
-  const Tensor logits = column_linear(f, matrix, nullptr, hidden);
+  const Tensor logits = column_linear(f, head_matrix(outer).weight, nullptr, hidden);
   const Tensor losses = parallel_cross_entropy(f, logits, labels);
   const Tensor mask = r.empty({f.dims.N, Size(1)}, DType::fp32, "loss mask");
   return r.mean_of_rows(r.view(r.mul(losses, mask, "masked losses"), {Size(1), f.dims.N}));

@@ -17,12 +17,12 @@ class MegatronArchitecture final : public Architecture {
   [[nodiscard]] Tensor loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                             Tensor* outputs) const override;
   [[nodiscard]] std::vector<Tensor> lasting(Forward& f) const override;
+  [[nodiscard]] CheckpointEnd after_checkpoint(const std::vector<Modules*>& layers) const override;
+  [[nodiscard]] std::string_view embedding_name() const override { return "embedding.word_embeddings"; }
+  [[nodiscard]] std::string_view head_name() const override { return "output_layer"; }
 
  private:
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& mask) const;
 };
-
-// Whether selective recompute names `module`; without any names it is the attention core.
-[[nodiscard]] bool recomputes_module(const TrainingPlan& plan, std::string_view module);
 
 }  // namespace membill

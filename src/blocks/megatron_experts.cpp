@@ -1,51 +1,16 @@
 #include "blocks/megatron_experts.h"
 
-#include <cmath>
 #include <string>
 #include <vector>
 
+#include "base/engine_keys.h"
 #include "blocks/loss.h"
+#include "blocks/megatron_mlp.h"
 #include "blocks/megatron_parallel.h"
+#include "blocks/megatron_router.h"
 
 namespace membill {
 namespace {
-
-// Rows of x in another place or order: a new tensor, and so is its gradient. `index`: what says where each goes.
-Tensor moved(Recorder& r, const Tensor& x, const Shape& shape, const char* label, const Tensor& index = {}) {
-  Tensor out = r.empty(shape, x.dtype(), label);
-  if (!r.needs_node({&x})) return out;
-  const Tensor kept = index.defined() ? r.saved(index) : Tensor();
-  r.record({&out}, {r.edge(x)}, [kept, from = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(from, type, label)};
-  });
-  return out;
-}
-
-// Tokens in the order of their experts, one row for each choice, and the weight of each.
-struct Dispatched {
-  Tensor rows, weights, order;
-};
-
-// router.py TopKRouter, moe_utils.py topk_routing_with_score_function, permute.
-Dispatched route_and_permute(Forward& f, const LayerContext& layer, const Tensor& hidden) {
-  Recorder& r = f.r;
-  Parameter& router = layer.modules.at("mlp.router").weight;
-  const Size chosen = hidden.rows() * layer.dims.top;
-  const Tensor logits = r.linear(hidden, router);
-  const auto [values, indices] = r.top_of_rows(logits, layer.dims.top);
-  const Tensor probabilities = r.cast(r.softmax(values, DType::fp32), hidden.dtype());
-  const Tensor spread = moved(r, probabilities, logits.shape(), "routing weights of all experts", indices);
-  Tensor map = r.empty(logits.shape(), DType::int32, "routing map in 32 bits");
-  map = r.empty(logits.shape(), DType::boolean, "routing map");
-  const Tensor by_expert = r.empty(logits.shape(), DType::boolean, "routing map by expert");
-  const Tensor order = r.empty({chosen, Size(1)}, DType::int64, "token of each row");
-  const Tensor turned = r.contiguous_copy(spread, spread.shape(), "routing weights by expert");
-  Dispatched out;
-  out.weights = moved(r, turned, {chosen, Size(1)}, "weight of each row", by_expert);
-  out.rows = moved(r, hidden, {chosen, hidden.width()}, "rows by expert", order);
-  out.order = order;
-  return out;
-}
 
 // A swiglu of both halves times each row's weight (fused_bias_swiglu.py WeightedSwiGLUFunction).
 Tensor weighted_activation(Recorder& r, const Tensor& x, const Tensor& weights, const Size& width) {
@@ -80,12 +45,15 @@ Tensor joined(Recorder& r, const std::vector<Tensor>& parts, const Shape& shape)
   return out;
 }
 
+Parameter& expert_weight(const LayerContext& layer, std::int64_t expert, const char* linear) {
+  return layer.modules.at("mlp.experts.local_experts." + std::to_string(expert) + "." + linear).weight;
+}
+
 Tensor run_expert(Forward& f, const LayerContext& layer, std::int64_t expert, const Tensor& rows,
                   const Tensor& weights) {
-  const std::string prefix = "mlp.experts.local_experts." + std::to_string(expert) + ".";
-  const Tensor both = expert_linear(f, layer.modules.at(prefix + "linear_fc1").weight, rows);
+  const Tensor both = expert_linear(f, expert_weight(layer, expert, "linear_fc1"), rows);
   const Tensor active = weighted_activation(f.r, both, weights, layer.dims.expert_width);
-  return expert_linear(f, layer.modules.at(prefix + "linear_fc2").weight, active);
+  return expert_linear(f, expert_weight(layer, expert, "linear_fc2"), active);
 }
 
 // experts.py SequentialMLP.
@@ -103,38 +71,131 @@ Tensor run_experts_in_turn(Forward& f, const LayerContext& layer, const Tensor& 
   return joined(f.r, outputs, rows.shape());
 }
 
-// Rows that reach this rank's experts for each row that it sends.
-Size received_rows(Forward& f, const Size& sent) {
-  constexpr double kParts = 1000;
-  const auto fullest = static_cast<std::int64_t>(std::ceil(f.plan.imbalance * kParts));
-  if (fullest == static_cast<std::int64_t>(kParts)) return sent;
-  return f.r.symbols().ceil_div(sent * Size(fullest), Size(static_cast<std::int64_t>(kParts)));
+// The products of all local experts in one call (Transformer Engine's GroupedLinear; the gradients of all weights come together).
+Tensor grouped_linear(Forward& f, const LayerContext& layer, const char* linear, const Tensor& x) {
+  Recorder& r = f.r;
+  const std::int64_t count = layer.kind.moe->experts;
+  std::vector<Edge> edges{r.edge(x)};
+  std::vector<Tensor> kept{r.saved(x)};
+  for (std::int64_t expert = 0; expert < count; ++expert) {
+    const Tensor& weight = expert_weight(layer, expert, linear).value;
+    edges.push_back(r.edge(weight));
+    kept.push_back(r.saved(weight));
+  }
+  Tensor out = r.empty({x.rows(), kept.back().rows()}, x.dtype(), linear);
+  if (!r.needs_node({&x, &kept.back()})) return out;
+  const bool fused = engine_flag(f.plan, "gradient_accumulation_fusion", false);
+  r.record({&out}, std::move(edges), [kept, fused, own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
+    Gradients result(kept.size());
+    result[0] = rec.empty(kept[0].shape(), kept[0].dtype(), "input gradient of the experts");
+    for (std::size_t i = 1; i < kept.size() && !fused; ++i)
+      result[i] = rec.empty(kept[i].shape(), kept[i].dtype(), "weight gradient", own);
+    return result;
+  });
+  return out;
 }
 
-}  // namespace
+// experts.py TEGroupedMLP.
+Tensor run_experts_together(Forward& f, const LayerContext& layer, const Tensor& rows, const Tensor& weights) {
+  const Tensor both = grouped_linear(f, layer, "linear_fc1", rows);
+  const Tensor active = weighted_activation(f.r, both, weights, layer.dims.expert_width);
+  return grouped_linear(f, layer, "linear_fc2", active);
+}
 
-Tensor megatron_moe(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+Tensor run_experts(Forward& f, const LayerContext& layer, const Tensor& rows, const Tensor& weights) {
+  return expert_plan(f.plan).grouped ? run_experts_together(f, layer, rows, weights)
+                                     : run_experts_in_turn(f, layer, rows, weights);
+}
+
+// Sums over ranks in the router's type.
+Tensor reduced(Forward& f, const Tensor& x, const Shape& shape) {
+  const DType type = expert_plan(f.plan).wide ? DType::fp32 : x.dtype();
+  const Tensor sums = moved(f.r, f.r.cast(x, type), shape, "expert outputs, summed over ranks");
+  return f.r.cast(sums, x.dtype());
+}
+
+// token_dispatcher.py MoEAlltoAllTokenDispatcher.
+Tensor exchange(Forward& f, const LayerContext& layer, const Routing& routing, const Tensor& hidden,
+                const ExpertRows& sizes) {
   Recorder& r = f.r;
   const ParallelPlan& p = f.plan.parallel;
-  Dispatched sent = route_and_permute(f, layer, hidden);
-  const Shape of_sent = sent.rows.shape();
+  Permuted sent = permute(f, routing, hidden, sizes.sent);
+  const Tensor sent_rows = sent.rows;  // a variable of the layer's forward, as are the rows that came
   Tensor rows = std::move(sent.rows), weights = std::move(sent.weights);
   const auto pass = [&](const Size& count, const char* label) {
     rows = moved(r, rows, {count, hidden.width()}, label);
     weights = moved(r, weights, {count, Size(1)}, label);
   };
-  const Size received = received_rows(f, of_sent.rows), gathered = received * Size(p.expert_tp);
-  if (p.ep > 1) pass(received, "rows from the expert-parallel ranks");
-  if (p.expert_tp > 1) pass(gathered, "rows of the expert-tensor-parallel ranks");
+  if (p.ep > 1) pass(sizes.received, "rows from the expert-parallel ranks");
+  const Tensor came = rows;
+  if (p.expert_tp > 1) pass(sizes.worked, "rows of the expert-tensor-parallel ranks");
   const bool sorts = layer.kind.moe->experts > 1;
-  if (sorts) pass(gathered, "rows sorted by local expert");
-  Tensor out = run_experts_in_turn(f, layer, rows, weights);
+  if (sorts) pass(sizes.worked, "rows sorted by local expert");
+  Tensor out = run_experts(f, layer, rows, weights);
+  {
+    const Tensor of_experts = out;
+    if (sorts) out = moved(r, out, out.shape(), "expert outputs as they came");
+    if (p.expert_tp > 1) out = reduced(f, out, {sizes.received, hidden.width()});
+  }
   rows.drop();
   weights.drop();
-  if (sorts) out = moved(r, out, out.shape(), "expert outputs as they came");
-  if (p.expert_tp > 1) out = moved(r, out, {received, hidden.width()}, "expert outputs, summed over ranks");
-  if (p.ep > 1) out = moved(r, out, of_sent, "expert outputs, sent back");
+  if (p.ep > 1) out = moved(r, out, {sizes.sent, hidden.width()}, "expert outputs, sent back");
   return moved(r, out, hidden.shape(), "expert outputs added up by token", sent.order);
+}
+
+// Rows gathered in the global memory buffer; what is left of their gradient goes there, too.
+Tensor gathered_in_buffer(Recorder& r, const Tensor& x, const Shape& shape) {
+  Tensor out = r.placeholder(shape, x.dtype());
+  if (!r.needs_node({&x})) return out;
+  r.record({&out}, {r.edge(x)}, [from = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.placeholder(from, type)};
+  });
+  return out;
+}
+
+// token_dispatcher.py MoEAllGatherTokenDispatcher.
+Tensor gather(Forward& f, const LayerContext& layer, Routing routing, Tensor hidden, const ExpertRows& sizes) {
+  Recorder& r = f.r;
+  const Shape own = hidden.shape(), seen{sizes.seen, hidden.width()};
+  const Size local(layer.kind.moe->experts), all = routing.map.width();
+  const bool several = f.plan.parallel.ep * f.plan.parallel.expert_tp > 1;
+  if (several) {
+    routing.map = r.empty({sizes.seen, all}, DType::boolean, "routing map of all ranks");
+    routing.weights = moved(r, routing.weights, {sizes.seen, all}, "routing weights of all ranks");
+    hidden = gathered_in_buffer(r, hidden, seen);
+  }
+  if (f.plan.parallel.ep > 1) {
+    routing.map = r.empty({sizes.seen, local}, DType::boolean, "routing map of the local experts");
+    routing.weights = moved(r, routing.weights, {sizes.seen, local}, "routing weights of the local experts");
+  }
+  Permuted taken = permute(f, routing, hidden, sizes.worked);
+  hidden.drop();
+  Tensor out = run_experts(f, layer, taken.rows, taken.weights);
+  out = moved(r, out, seen, "expert outputs added up by token", taken.order);
+  taken.rows.drop();
+  return several ? reduced(f, out, own) : out;
+}
+
+// shared_experts.py SharedExpertMLP.
+Tensor run_shared_experts(Forward& f, const LayerContext& layer, Module& first, const Tensor& hidden) {
+  Tensor out =
+      megatron_mlp(f, first, layer.modules.at("mlp.shared_experts.linear_fc2"), layer.dims.shared_width, hidden);
+  Module* gate = layer.modules.find("mlp.shared_experts.gate");
+  if (gate == nullptr) return out;
+  const Tensor score = f.r.sigmoid(f.r.linear(hidden, gate->weight));
+  return f.r.mul(std::move(out), score, "gated output of the shared experts");
+}
+
+}  // namespace
+
+Tensor megatron_moe(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+  Module* shared = layer.modules.find("mlp.shared_experts.linear_fc1");
+  const Tensor beside = shared != nullptr ? run_shared_experts(f, layer, *shared, hidden) : Tensor();
+  const Routing routing = megatron_route(f, layer, hidden);
+  const ExpertRows sizes = expert_rows(f, layer.dims.top, layer.kind.moe->experts * f.plan.parallel.ep);
+  Tensor out = expert_plan(f.plan).gathers ? gather(f, layer, routing, hidden, sizes)
+                                           : exchange(f, layer, routing, hidden, sizes);
+  return beside.defined() ? f.r.add(std::move(out), beside, "routed and shared experts") : out;
 }
 
 }  // namespace membill

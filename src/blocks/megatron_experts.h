@@ -1,5 +1,5 @@
-// Megatron's mixture of experts (megatron-core 0.16 transformer/moe): top-k router, all-to-all dispatcher, sequential experts. Tokens are
-// taken to be spread evenly, times plan.imbalance on this rank.
+// Megatron's mixture of experts (megatron-core 0.16 transformer/moe): top-k router, all-to-all or all-gather dispatcher, experts in turn or
+// grouped, shared experts. Tokens are taken to be spread evenly, times plan.imbalance on this rank.
 #pragma once
 
 #include "blocks/forward.h"

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/engine_keys.h"
 #include "blocks/layers.h"
 #include "blocks/megatron_attention.h"
+#include "blocks/megatron_router.h"
 #include "program/reduction.h"
 
 namespace membill {
@@ -44,17 +46,11 @@ LocalIds local_ids(Forward& f, const Tensor& ids) {
   return local;
 }
 
-bool has_flag(const Forward& f, const char* key) {
-  const auto& keys = f.plan.sharding.engine_keys;
-  const auto found = keys.find(key);
-  return found != keys.end() && found->second == "true";
-}
-
 // --cross-entropy-loss-fusion: kernels of torch.compile, which work out of place.
-bool fuses_loss(const Forward& f) { return has_flag(f, "cross_entropy_loss_fusion"); }
+bool fuses_loss(const Forward& f) { return engine_flag(f.plan, "cross_entropy_loss_fusion", false); }
 
 // Weight gradients are added to the main gradients inside the matrix product.
-bool fuses_accumulation(const Forward& f) { return has_flag(f, "gradient_accumulation_fusion"); }
+bool fuses_accumulation(const Forward& f) { return engine_flag(f.plan, "gradient_accumulation_fusion", false); }
 
 Tensor column(Forward& f, const Size& rows, DType type, const char* label) {
   return f.r.empty({rows, Size(1)}, type, label);
@@ -88,6 +84,29 @@ Tensor parallel_linear(Forward& f, Parameter& weight, Parameter* bias, const Ten
              return result;
            });
   return out;
+}
+
+bool has_experts(const ModelSpec& model) {
+  return std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
+    return std::any_of(section.kinds.begin(), section.kinds.end(),
+                       [](const LayerKind& kind) { return kind.moe.has_value(); });
+  });
+}
+
+// Transformer Engine's (transformer_engine 2.5 pytorch/triton/cross_entropy.py): three numbers a row, and the logits become their gradient.
+Tensor engine_cross_entropy(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  const Size& N = f.dims.N;
+  const Tensor targets = f.one_row() ? labels : column(f, N, DType::int64, "labels, tokens first");
+  Tensor loss = column(f, N, DType::fp32, "loss of each token");
+  Tensor statistics = column(f, N * Size(3), DType::fp32, "statistics of the logits");
+  if (is_split(f))
+    statistics = column(f, N * Size(3 * f.plan.parallel.tp), DType::fp32, "statistics of all ranks' logits");
+  if (!r.needs_node({&logits})) return loss;
+  const Tensor kept = r.saved(logits), kept_targets = r.saved(targets), kept_statistics = r.saved(statistics);
+  r.record({&loss}, {r.edge(logits)},
+           [kept, kept_targets, kept_statistics](Recorder& rec, Gradients&) { return Gradients{rec.detach(kept)}; });
+  return loss;
 }
 
 // Query heads of this rank's layers.
@@ -141,6 +160,8 @@ Tensor parallel_cross_entropy(Forward& f, const Tensor& logits, const Tensor& la
   Recorder& r = f.r;
   const Size& N = f.dims.N;
   const bool node = r.needs_node({&logits});
+  if (fuses_loss(f) && engine_word(f.plan, "cross_entropy_fusion_impl", "native") == "te")
+    return engine_cross_entropy(f, logits, labels);
   const Tensor targets = f.one_row() ? labels : column(f, N, DType::int64, "labels, tokens first");
   r.set_items(f.items.loss_probabilities);
   const Tensor softmax = r.empty(logits.shape(), DType::fp32, "softmax of the logits");
@@ -209,10 +230,13 @@ std::vector<Tensor> dummy_gradients(Forward& f) {
 Tensor global_memory_buffer(Forward& f) {
   Recorder& r = f.r;
   Size elements = splits_sequence(f) ? f.dims.N * f.dims.h : Size();
-  if (has_scores(f.plan)) {
-    const Size of_scores = f.dims.N * f.dims.s * heads_of(f);
-    if (r.symbols().at_least(of_scores, elements)) elements = of_scores;
-  }
+  const auto hold = [&](const Size& wanted) {
+    if (r.symbols().at_least(wanted, elements)) elements = wanted;
+  };
+  if (has_scores(f.plan)) hold(f.dims.N * f.dims.s * heads_of(f));
+  const ParallelPlan& p = f.plan.parallel;
+  if (expert_plan(f.plan).gathers && p.ep * p.expert_tp > 1 && has_experts(f.model))
+    hold(expert_rows(f, {}, 1).seen * f.dims.h);
   if (elements.is_zero()) return {};
   return r.empty({elements, Size(1)}, f.stream, "global memory buffer", r.writer().item("buffers.tensor_parallel"));
 }

@@ -27,7 +27,8 @@ namespace membill {
 // shape, which stays (layers.py get_dummy_wgrad). Nothing without the fusion.
 [[nodiscard]] std::vector<Tensor> dummy_gradients(Forward& f);
 
-// What get_global_memory_buffer() holds in the end for layers of this model: the gathered input, or the scores of unfused attention.
+// What get_global_memory_buffer() holds in the end for layers of this model: the gathered input, the scores of unfused attention, or the
+// rows that an all-gather brings to the experts.
 [[nodiscard]] Tensor global_memory_buffer(Forward& f);
 
 }  // namespace membill

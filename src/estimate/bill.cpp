@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "estimate/communicators.h"
 #include "estimate/distinct_ranks.h"
 #include "estimate/item_table.h"
 #include "estimate/runtime_lines.h"
@@ -96,7 +97,10 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   if (!job.activations_known) add_unknown_activations(bill.items);
   bill.items.push_back(runtime_line("runtime.context", context_bytes(hardware, plan)));
   bill.items.back().source = context_source(hardware, plan);
-  if (hardware.count > 1) bill.items.push_back(runtime_line("runtime.communicator", communicator_bytes(hardware)));
+  for (const Communicator& one : communicators(plan, hardware)) {
+    bill.items.push_back(runtime_line(one.id, one.bytes));
+    bill.items.back().formula = std::to_string(one.ranks) + " ranks; " + bill.items.back().formula;
+  }
   add_lines(bill.items, Place::host, job.host);
   add_lines(bill.items, Place::nvme, job.nvme);
   add_moments(bill, job);

@@ -9,6 +9,11 @@ constexpr std::string_view kCensus = "census of the model's parameters";
 constexpr std::string_view kAutograd = "torch 2.15 autograd: tensors that each operator saves (derivatives.yaml)";
 constexpr std::string_view kLoss = "transformers 5.24 loss/loss_utils.py ForCausalLMLoss";
 
+constexpr std::string_view kGroup =
+    "NVIDIA/nccl 2.30 src/include/device.h, src/transport/p2p.cc: 12 MiB a channel and connection, 64 channels at "
+    "most; "
+    "likely: ai-dynamo/aiconfigurator systems yaml (nccl_mem); Ascend: CANN's HCCL_BUFFSIZE";
+
 constexpr std::array kRows = {
     ItemRow{"weights.base", "base weights", "weights", kCensus},
     ItemRow{"weights.reference", "reference model", "weights", "trl 1.16 trainer/dpo_trainer.py ref_model"},
@@ -66,6 +71,8 @@ constexpr std::array kRows = {
             "megatron-core 0.16 tensor_parallel/layers.py get_dummy_wgrad"},
     ItemRow{"buffers.tensor_parallel", "global memory buffer of the tensor-parallel layers", "buffers",
             "megatron-core 0.16 utils.py GlobalMemoryBuffer"},
+    ItemRow{"buffers.routing", "what the experts' dispatchers remember", "buffers",
+            "megatron-core 0.16 transformer/moe/token_dispatcher.py"},
     ItemRow{"buffers.pipeline", "tensors from the neighbouring pipeline stages", "buffers",
             "megatron-core 0.16 pipeline_parallel/p2p_communication.py"},
     ItemRow{"step.temporaries", "temporaries of clipping and the optimizer's step", "step", "torch 2.15 torch/optim"},
@@ -73,9 +80,19 @@ constexpr std::array kRows = {
     ItemRow{"runtime.context", "CUDA context and loaded kernels", "runtime",
             "measured on A100, RTX 6000 Ada and RTX 3090 with lazy loading: ml-engineering training/performance; "
             "unsloth-zoo#1053; InvokeAI#9413"},
-    ItemRow{
-        "runtime.communicator", "NCCL communicator", "runtime",
-        "ai-dynamo/aiconfigurator systems yaml (nccl_mem); ml-engineering training/performance torch-dist-mem-usage"},
+    ItemRow{"runtime.communicator", "communicator of all ranks", "runtime",
+            "ai-dynamo/aiconfigurator systems yaml (nccl_mem); ml-engineering training/performance "
+            "torch-dist-mem-usage; Ascend: CANN's HCCL_BUFFSIZE"},
+    ItemRow{"runtime.communicator.tensor", "communicator of the tensor-parallel ranks", "runtime", kGroup},
+    ItemRow{"runtime.communicator.pipeline", "communicator of the pipeline's stages", "runtime", kGroup},
+    ItemRow{"runtime.communicator.context", "communicator of the context-parallel ranks", "runtime", kGroup},
+    ItemRow{"runtime.communicator.data", "communicator of the data-parallel ranks", "runtime", kGroup},
+    ItemRow{"runtime.communicator.model", "communicator for the norm of the gradients", "runtime", kGroup},
+    ItemRow{"runtime.communicator.expert", "communicator of the expert-parallel ranks", "runtime", kGroup},
+    ItemRow{"runtime.communicator.expert_tensor", "communicator of the experts' tensor-parallel ranks", "runtime",
+            kGroup},
+    ItemRow{"runtime.communicator.expert_data", "communicator of the experts' data-parallel ranks", "runtime", kGroup},
+    ItemRow{"runtime.communicator.shard", "communicator of the ranks of a shard group", "runtime", kGroup},
     ItemRow{"other", "other", "other", "trace"},
 };
 

@@ -36,15 +36,6 @@ std::vector<PipelineTurn> pipeline_order(const PipelineStage& place) {
   return order;
 }
 
-std::int64_t most_in_flight(const std::vector<PipelineTurn>& order) {
-  std::int64_t now = 0, most = 0;
-  for (const PipelineTurn& turn : order) {
-    now += turn.forward ? 1 : -1;
-    most = std::max(most, now);
-  }
-  return most;
-}
-
 std::int64_t distinct_micro_batches(const PipelineStage& place) {
   if (place.chunks == 1) return std::min(place.micro_batches, warmup(place) + kSteadyTurns);
   const std::int64_t group = place.stages, per_group = group * place.chunks;

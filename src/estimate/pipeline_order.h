@@ -23,9 +23,6 @@ struct PipelineStage {
 // Interleaved, with chunks > 1: the same over chunks, in groups of as many micro-batches as there are stages.
 [[nodiscard]] std::vector<PipelineTurn> pipeline_order(const PipelineStage& place);
 
-// Forwards whose backward has not begun yet, at most.
-[[nodiscard]] std::int64_t most_in_flight(const std::vector<PipelineTurn>& order);
-
 // The number of micro-batches beyond which a step repeats itself; at most place.micro_batches.
 [[nodiscard]] std::int64_t distinct_micro_batches(const PipelineStage& place);
 

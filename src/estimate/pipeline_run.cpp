@@ -45,6 +45,13 @@ Recompute recompute_of(const CheckpointPlan& plan, std::size_t layers) {
   return {given, layers};
 }
 
+std::vector<Modules*> modules_of(const std::vector<LayerPlace>& layers) {
+  std::vector<Modules*> modules;
+  modules.reserve(layers.size());
+  for (const LayerPlace& place : layers) modules.push_back(&place.unit->layers[place.layer]);
+  return modules;
+}
+
 bool is_stack(const Section& section) { return !section.layer_kinds.empty(); }
 
 }  // namespace
@@ -63,7 +70,8 @@ Tensor run_written_out(Forward& f, const Architecture& architecture, ModelModule
       return run_layers(f, architecture, group, inputs, std::move(x));
     };
     const ItemScope scope(f.r, f.items.boundary);
-    hidden = at < recompute.layers ? f.r.checkpoint(hidden, {.reentrant = true}, body) : body(std::move(hidden));
+    hidden = at < recompute.layers ? f.r.checkpoint(hidden, layer_checkpoint(f, architecture, modules_of(group)), body)
+                                   : body(std::move(hidden));
     at = end;
   }
   return hidden;
@@ -107,6 +115,7 @@ Tensor PipelineRun::run_chunk(Pass& pass, std::int64_t chunk) {
   const auto section = static_cast<std::size_t>(stack - f_.model.sections.begin());
   r.set_items(f_.items.embedding);
   Tensor hidden = is_first(chunk) ? architecture_.embed(f_, modules_.outer, pass.ids) : pass.input;
+  const Tensor embedded = is_first(chunk) ? r.detach(hidden) : Tensor();  // a variable of the model's forward
   hidden = run_written_out(f_, architecture_, modules_, section, std::move(hidden));
   if (!is_last(chunk)) return hidden;
   r.set_items(f_.items.head);

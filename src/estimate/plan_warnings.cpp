@@ -18,19 +18,10 @@ void warn_of_positions(const ModelSpec& model, const TrainingPlan& plan, std::ve
   }
 }
 
-bool has_layers(const ModelSpec& model, bool (*of_kind)(const LayerKind& kind)) {
-  for (const Section& section : model.sections)
-    for (const LayerKind& kind : section.kinds)
-      if (of_kind(kind)) return true;
-  return false;
-}
-
-bool has_experts(const ModelSpec& model) {
-  return has_layers(model, [](const LayerKind& kind) { return kind.moe.has_value(); });
-}
-
 void warn_of_linear_attention(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
-  const bool linear = has_layers(model, [](const LayerKind& kind) { return kind.linear_attention.has_value(); });
+  bool linear = false;
+  for (const Section& section : model.sections)
+    for (const LayerKind& kind : section.kinds) linear |= kind.linear_attention.has_value();
   if (linear && plan.implementation == Implementation::hf && plan.stage != Stage::inference)
     warnings.push_back(
         "Gated DeltaNet is billed as PyTorch's operators run it, an upper bound: flash-linear-attention and "
@@ -79,8 +70,6 @@ std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPla
   warn_of_stages(model, plan, warnings);
   warn_of_adam(plan, warnings);
   warn_of_linear_attention(model, plan, warnings);
-  if (plan.engine == Engine::megatron && has_experts(model))
-    warnings.push_back("Megatron's layers of experts are billed 3 to 7 % below four measured jobs");
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {
     warnings.push_back("precision amp-bf16 over fp16 weights mixes two 16-bit formats");
   }

@@ -136,7 +136,7 @@ class RankModel {
     }
     list.norm("pre_mlp_layernorm", h, norm_bias());
     if (kind.moe) {
-      expert_tensors(list, kind, *whole.moe);
+      expert_tensors(list, kind, whole);
     } else {
       mlp(list, "mlp.", kind.mlp.intermediate, kind.mlp, TensorRole::mlp);
     }
@@ -150,14 +150,22 @@ class RankModel {
     list.matrix(prefix + "linear_fc2", h, width, role, SplitAxis::row, like.bias);
   }
 
-  // Sequential experts: two matrices each.
-  void expert_tensors(TensorWriter& list, const LayerKind& kind, const MoeShape& whole) const {
-    list.matrix("mlp.router", whole.experts, model_.hidden, TensorRole::router, SplitAxis::none, false);
+  static bool is_gated(const LayerKind& kind) {
+    return std::any_of(kind.tensors.begin(), kind.tensors.end(), [](const TensorSpec& tensor) {
+      return tensor.name.find("shared_expert_gate") != std::string::npos;
+    });
+  }
+
+  // Two matrices each.
+  void expert_tensors(TensorWriter& list, const LayerKind& kind, const LayerKind& whole) const {
+    list.matrix("mlp.router", whole.moe->experts, model_.hidden, TensorRole::router, SplitAxis::none, false);
     for (std::int64_t expert = 0; expert < kind.moe->experts; ++expert)
       mlp(list, "mlp.experts.local_experts." + std::to_string(expert) + ".", kind.moe->intermediate, kind.mlp,
           TensorRole::expert);
-    if (kind.moe->shared_intermediate > 0)
-      mlp(list, "mlp.shared_experts.", kind.moe->shared_intermediate, kind.mlp, TensorRole::mlp);
+    if (kind.moe->shared_intermediate == 0) return;
+    if (is_gated(whole))
+      list.matrix("mlp.shared_experts.gate", 1, model_.hidden, TensorRole::router, SplitAxis::none, false);
+    mlp(list, "mlp.shared_experts.", kind.moe->shared_intermediate, kind.mlp, TensorRole::mlp);
   }
 
   const ModelSpec& model_;

@@ -134,11 +134,4 @@ Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan)
   return major == 9 || (major > 9 && newest) ? 32_MiB : kUsual;
 }
 
-// A planner's table has 342 MiB for two cards; measured at the first barrier of two cards: 0.55 to 2.00 GiB, most often about 1.
-Range communicator_bytes(const Hardware& hardware) {
-  if (hardware.count < 2) return Range::exact(0);
-  if (hardware.gpu && hardware.gpu->communicator) return Range::exact(hardware.gpu->communicator->count());
-  return {(342_MiB).count(), (1_GiB).count(), (2_GiB).count()};
-}
-
 }  // namespace membill

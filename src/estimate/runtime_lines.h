@@ -28,10 +28,6 @@ struct ContextReading {
 // The readings that context_bytes() went by, as a source.
 [[nodiscard]] Source context_source(const Hardware& hardware, const TrainingPlan& plan);
 
-// Buffers of the communicator of a job on several cards, with a range; zeros for one card. They are taken at the first collective and grow
-// with channels and peers, not with messages.
-[[nodiscard]] Range communicator_bytes(const Hardware& hardware);
-
 // Bytes of one cuBLAS (hipBLAS) workspace. It is taken from the caching allocator, so it is part of the allocated bytes and an item of
 // the trace, never a line beside it. 8.125 MiB; 32 MiB from compute capability 9.0 on (torch before 2.15: at 9.0 only); 32 MiB on AMD's
 // cards, 128 MiB on those of CDNA 3 and 4. Without a card: 8.125 MiB.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/engine_keys.h"
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
 #include "catalog/plan_fields/words.h"
@@ -89,16 +90,6 @@ bool is_packed_elsewhere(const Plan& plan) {
   return !whole || !is_one_of(plan.method, {Method::lora, Method::prompt, Method::prefix, Method::ptuning});
 }
 
-bool is_given(const Plan& plan, const char* key, std::string_view value) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  return found != plan.sharding.engine_keys.end() && found->second == value;
-}
-
-std::int64_t engine_count(const Plan& plan, const char* key) {
-  const auto found = plan.sharding.engine_keys.find(key);
-  return found == plan.sharding.engine_keys.end() || found->second == "auto" ? 0 : std::stoll(found->second);
-}
-
 std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
@@ -107,7 +98,7 @@ std::string unbilled_deepspeed(const Plan& plan) {
     return "grad_accum_dtype " + engine_word(plan, "grad_accum_dtype", "") +
            " at stage 1 beside fp16 weights or offload";
   if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
-  if (engine_count(plan, "mics_shard_size") > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
+  if (engine_number(plan, "mics_shard_size", 0) > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
   return {};
 }
 
@@ -116,12 +107,11 @@ std::string unbilled_fsdp(const Plan& plan) {
   const bool second = plan.engine == Engine::fsdp2;
   if (s.fsdp == "none" || (second && s.fsdp == "no_shard")) return "FSDP's " + s.fsdp;
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
-  if (second && is_given(plan, "wrap", "peft")) return "FSDP2 with PEFT's wrapping";
+  if (second && engine_word(plan, "wrap", "") == "peft") return "FSDP2 with PEFT's wrapping";
   const bool four_bits = is_4bit(plan.weights);
   if (weight_format(plan.weights).quantized && !four_bits)
     return "FSDP over " + std::string(weight_format(plan.weights).name);
-  const auto storage = s.engine_keys.find("quant_storage");
-  const bool floating = storage != s.engine_keys.end() && storage->second != "uint8" && storage->second != "auto";
+  const bool floating = engine_word(plan, "quant_storage", "uint8") != "uint8";
   if (four_bits && !floating && (!second || plan.loop != Loop::trainer))
     return "FSDP over 4-bit weights stored as uint8";
   return {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/gib_text.h"
+#include "estimate/communicators.h"
 #include "estimate/inference.h"
 #include "estimate/runtime_lines.h"
 #include "trace/replay.h"
@@ -24,7 +25,7 @@ AllocatorSettings allocator_settings(const AllocatorPlan& plan) {
 
 // What a process holds of its card outside of the caching allocator.
 Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan) {
-  const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(hardware);
+  const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(plan, hardware);
   return {checked_add(*context.low, *communicator.low), checked_add(*context.likely, *communicator.likely),
           checked_add(*context.high, *communicator.high)};
 }

@@ -14,13 +14,14 @@ struct Recorder::CheckpointCall {
   std::optional<DType> autocast;
   std::int64_t saves = 0;  // tensors that autograd saves inside
   CheckpointKind kind;
+  const char* back = nullptr;     // names an input whose data comes back; null: it has stayed
   std::vector<Tensor> inputs;     // the block's, then those of its variables
   CheckpointVariables variables;  // those that are inputs, in their order, and those that are outputs
   Gradients shapes;               // of the outputs: placeholders
-  ItemId boundary = 0;            // item of an input that comes back from the host
+  ItemId boundary = 0;            // item of an input that comes back
   FirstGraph first;               // of the kind that is not reentrant
   std::vector<Held> held;         // by the graph of a reentrant recomputation
-  Tensor returned;                // the input that came back from the host, which a reentrant function's variable holds
+  Tensor returned;                // the input that came back, which a reentrant function's variable holds
   std::vector<std::pair<AtenOperator, Tensor>> results;  // of operators that selective checkpointing keeps, in order
 
   // Runs the body, at first or again, and finds its outputs.
@@ -111,6 +112,8 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
     call->inputs.push_back(*variable);
   }
   call->variables.outputs = variables.outputs;
+  if (kind.offload) call->back = "layer input, back from the host";
+  if (kind.parts > 1) call->back = "layer input, gathered";
   Tensor output;
   call->run_first(*this, output);
   const auto needs_gradient = [](const Tensor& x) { return x.requires_grad(); };
@@ -125,12 +128,15 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
     *variable = detach(*variable);
     outputs.push_back(variable);
   }
+  Tensor& kept = call->inputs.front();
   if (kind.offload) {
-    Tensor& kept = call->inputs.front();
     offloaded_ += kept.shape().elements() * Size(bytes_per_element(kept.dtype())) * writer_.turns(writer_.unit());
     Tensor on_host = placeholder(kept.shape(), kept.dtype());
     on_host.body().requires_grad = kept.requires_grad();
     kept = std::move(on_host);
+  } else if (kind.parts > 1) {
+    const Shape part{kept.rows(), symbols_.ceil_div(kept.width(), Size(kind.parts))};
+    kept.body().storage = empty(part, kept.dtype(), "layer input, this rank's part").body().storage;
   }
   call->boundary = items_.forward;
   std::vector<Edge> edges = call->first.inputs;
@@ -142,11 +148,11 @@ Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::functi
 std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vector<Parameter>& leaves) {
   std::vector<Tensor> again;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const Tensor& input = inputs[i];
-    const bool from_host = i == 0 && kind.offload;
-    again.push_back(from_host ? r.empty(input.shape(), input.dtype(), "layer input, back from the host", boundary)
-                              : r.detach(input));
+    Tensor& input = inputs[i];
+    const bool comes_back = i == 0 && back != nullptr;
+    again.push_back(comes_back ? r.empty(input.shape(), input.dtype(), back, boundary) : r.detach(input));
     again.back().body().requires_grad = input.requires_grad();
+    if (comes_back && input.body().storage != nullptr) input.body().storage = again.back().body().storage;
     again.back().body().leaf = input.requires_grad() ? &leaves[i] : nullptr;
     const Parameter* own = input.requires_grad() ? input.body().leaf : nullptr;
     leaves[i].trainable = kind.reentrant || (own != nullptr && own->trainable);  // a leaf for autocast, too
@@ -156,7 +162,7 @@ std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vec
 
 std::vector<Tensor> Recorder::CheckpointCall::recompute(Recorder& recorder, std::vector<Parameter>& leaves) {
   std::vector<Tensor> again = inputs_again(recorder, leaves);
-  if (kind.offload && kind.reentrant) returned = again.front();
+  if (back != nullptr && kind.reentrant) returned = again.front();
   for (std::size_t i = 0; i < variables.inputs.size(); ++i) *variables.inputs[i] = std::move(again[i + 1]);
   const ItemPair backward_items = recorder.items();
   std::vector<Tensor> outputs{recorder.run_checkpoint_again(*this, again.front())};
@@ -174,6 +180,9 @@ Gradients Recorder::CheckpointCall::backward(Recorder& recorder, Gradients& grad
       if (!gradients[i].defined())
         gradients[i] = recorder.empty(shapes[i].shape(), shapes[i].dtype(), "gradient of an unused output, zeros");
     recorder.backward_from(recompute(recorder, leaves), gradients);
+    if (kind.finished)
+      kind.finished(recorder.detach(returned.defined() ? returned : inputs.front()),
+                    recorder.detach(leaves.front().gradient));
     returned.drop();
   } else {
     recorder.backward_recomputing(first, leaves, gradients, [&] { return recompute(recorder, leaves); });

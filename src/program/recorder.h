@@ -41,6 +41,9 @@ class ParameterUse {
   virtual Tensor after(Tensor output, Parameter& weight, Parameter* bias) = 0;
 };
 
+// Called after the backward of a reentrant checkpoint.
+using CheckpointEnd = std::function<void(const Tensor& input, const Tensor& gradient)>;
+
 class Recorder {
  public:
   Recorder(TraceWriter& writer, SymbolTable& symbols) : writer_(writer), symbols_(symbols) {}
@@ -127,7 +130,9 @@ class Recorder {
   // torch.utils.checkpoint over `body`: one tensor in, one out, and what the block has in `variables`. See checkpoint.cpp.
   struct CheckpointKind {
     bool reentrant = false;
-    bool offload = false;  // the input waits in host memory for the backward pass
+    bool offload = false;    // the input waits in host memory for the backward pass
+    std::int64_t parts = 1;  // each of so many ranks keeps its part of the input, whose data goes
+    CheckpointEnd finished = {};
   };
   Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
                     const CheckpointVariables& variables = {});

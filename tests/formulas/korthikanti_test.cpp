@@ -39,7 +39,7 @@ TrainingPlan megatron_plan(const Sizes& sizes, std::int64_t t, bool sp, bool sel
   plan.seq = sizes.s;
   plan.parallel.tp = t;
   plan.parallel.sp = sp;
-  if (selective) plan.checkpointing.mode = Checkpointing::selective;
+  if (selective) plan.checkpointing.selective = {"core_attn"};
   return plan;
 }
 

@@ -5,6 +5,19 @@
 #include "support/catch.h"
 
 namespace membill {
+namespace {
+
+// Forwards whose backward has not begun yet, at most.
+std::int64_t most_in_flight(const std::vector<PipelineTurn>& order) {
+  std::int64_t now = 0, most = 0;
+  for (const PipelineTurn& turn : order) {
+    now += turn.forward ? 1 : -1;
+    most = std::max(most, now);
+  }
+  return most;
+}
+
+}  // namespace
 
 TEST_CASE("stage i of p holds p - i micro-batches, or all there are") {
   for (std::int64_t stages = 1; stages <= 8; ++stages)

@@ -13,13 +13,14 @@ constexpr std::array<std::string_view, 5> kFsdpWords{"none", "full_shard", "shar
 constexpr std::array<std::string_view, 5> kOffloadWords{"none", "optimizer", "param", "optimizer+param", "nvme"};
 
 // The keys of `sharding` that are kept as the engine spells them. Each may also be "auto": what Hugging Face fills in.
-enum class KeyKind : std::uint8_t { count, boolean, word };
+enum class KeyKind : std::uint8_t { count, real, boolean, word };
 struct EngineKey {
   std::string_view key;
   KeyKind kind;
   std::string_view words;  // of KeyKind::word, with blanks between
   std::string_view help;
 };
+constexpr RealRange kCapacity{0.0, 1000.0, false, true};
 constexpr std::string_view kFloats = "fp32 bf16 fp16";
 constexpr std::array kEngineKeys{
     EngineKey{"pin_memory", KeyKind::boolean, "", "offloaded tensors are page-locked"},
@@ -61,8 +62,21 @@ constexpr std::array kEngineKeys{
     EngineKey{"gradient_accumulation_fusion", KeyKind::boolean, "",
               "Megatron: weight gradients are added up inside the matrix product"},
     EngineKey{"cross_entropy_loss_fusion", KeyKind::boolean, "", "Megatron: the loss's kernels are compiled together"},
+    EngineKey{"cross_entropy_fusion_impl", KeyKind::word, "native te", "Megatron: whose kernels the fused loss takes"},
     EngineKey{"decoder_first_pipeline_num_layers", KeyKind::count, "", "Megatron: layers of the first stage"},
     EngineKey{"decoder_last_pipeline_num_layers", KeyKind::count, "", "Megatron: layers of the last stage"},
+    EngineKey{"moe_token_dispatcher_type", KeyKind::word, "alltoall allgather",
+              "Megatron: how rows reach their experts"},
+    EngineKey{"moe_grouped_gemm", KeyKind::boolean, "", "Megatron: the products of a rank's experts are made together"},
+    EngineKey{"moe_expert_capacity_factor", KeyKind::real, "",
+              "Megatron: an expert takes this times an even share at most"},
+    EngineKey{"moe_pad_expert_input_to_capacity", KeyKind::boolean, "",
+              "Megatron: each expert gets its capacity, padded"},
+    EngineKey{"moe_router_load_balancing_type", KeyKind::word, "none aux_loss seq_aux_loss global_aux_loss",
+              "Megatron: the auxiliary loss of the router"},
+    EngineKey{"moe_router_dtype", KeyKind::word, "fp32", "Megatron: type of the router's logits and weights"},
+    EngineKey{"distribute_saved_activations", KeyKind::boolean, "",
+              "Megatron: what full recompute keeps is split over the tensor-parallel ranks"},
     EngineKey{"pipeline_deallocate", KeyKind::boolean, "", "Megatron: a stage frees its output once it is sent"},
 };
 
@@ -86,6 +100,10 @@ std::string read_engine_key(const EngineKey& key, const Value& value, Plan& plan
   std::string wrong;
   if (key.kind == KeyKind::count) {
     wrong = read_engine_count(value, text);
+  } else if (key.kind == KeyKind::real) {
+    double factor = 0;
+    wrong = read_real(value, kCapacity, factor);
+    text = value.written();
   } else if (key.kind == KeyKind::boolean) {
     bool flag = false;
     wrong = read_bool(value, flag);
@@ -109,6 +127,7 @@ std::string write_engine_key(const EngineKey& key, const Plan& plan) {
 
 std::string values_of(const EngineKey& key) {
   if (key.kind == KeyKind::count) return "0 or more, auto";
+  if (key.kind == KeyKind::real) return range_text(kCapacity) + ", auto";
   if (key.kind == KeyKind::boolean) return "true false auto";
   return std::string(key.words) + " auto";
 }

@@ -42,7 +42,13 @@ class Megatron : public EngineRun {
       if (shares) take_share(job, layout);
     }
     trained_ = &job.trained;
+    const std::vector<std::string>& again = plan_.checkpointing.selective;
+    leaves_inputs_ = !experts.empty() && (plan_.checkpointing.mode == Checkpointing::full ||
+                                          std::find(again.begin(), again.end(), "moe") != again.end());
   }
+
+  // The dispatchers hold recomputed graphs, with the inputs where they end, until their next forward.
+  [[nodiscard]] bool carries_over() const override { return leaves_inputs_; }
 
   void gradient_ready(Parameter& parameter) override {
     if (model_parameters_.count(&parameter) != 0) parameter.gradient.drop();  // added to its part of the buffer
@@ -112,7 +118,6 @@ class Megatron : public EngineRun {
   void take_share(JobModules& job, const BufferLayout& layout) {
     const bool masters = regime(plan_.precision).master;
     const ItemId item = r_.writer().item("weights.master");
-    job.trained.clear();
     for (const std::int64_t elements : layout.own_slices) {
       slices_.push_back(std::make_unique<Parameter>());
       Parameter& slice = *slices_.back();
@@ -131,7 +136,7 @@ class Megatron : public EngineRun {
   const TrainingPlan& plan_;
   Group dense_, experts_;
   std::int64_t stage_;
-  bool sharded_;
+  bool sharded_, leaves_inputs_ = false;
   DType main_, type_ = DType::bf16;
   ItemId gradient_item_;
   std::vector<Tensor> buffers_;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/engine_keys.h"
 #include "membill/hardware.h"
 #include "membill/training_plan.h"
 #include "program/recorder.h"
@@ -41,10 +42,5 @@ struct OffloadPlan {
 [[nodiscard]] DType deepspeed_dtype(const TrainingPlan& plan);
 // The type in which DeepSpeed accumulates gradients: the model's own unless data_types.grad_accum_dtype names one.
 [[nodiscard]] DType accumulation_dtype(const TrainingPlan& plan);
-
-// A value of plan.sharding.engine_keys: as written, as a number or as a flag; `fallback` when it is absent or auto.
-[[nodiscard]] std::string engine_word(const TrainingPlan& plan, const char* key, const char* fallback);
-[[nodiscard]] double engine_number(const TrainingPlan& plan, const char* key, double fallback);
-[[nodiscard]] bool engine_flag(const TrainingPlan& plan, const char* key, bool fallback);
 
 }  // namespace membill

@@ -31,6 +31,7 @@ constexpr KeyRow kRows[] = {
     {"num_experts", "", "experts of a layer"},
     {"moe_router_topk", "2", "experts of a token"},
     {"moe_ffn_hidden_size", "", "width of an expert"},
+    {"moe_shared_expert_intermediate_size", "", "width of the shared experts"},
     {"attention_dropout", "0.1", "dropout of the attention"},
     {"hidden_dropout", "0.1", "dropout of the residual stream"},
     {"tokenizer_type", "", "whose vocabulary"},
@@ -70,7 +71,9 @@ Value llama_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, s
   const bool grouped = reader.flag("group_query_attention");
   const std::optional<std::int64_t> experts = reader.count("num_experts", 1);
   const bool biased = reader.flag("add_qkv_bias"), normed = reader.flag("qk_layernorm");
-  const char* type = experts ? (normed ? "qwen3_moe" : "mixtral") : normed ? "qwen3" : biased ? "qwen2" : "llama";
+  const std::optional<std::int64_t> shared = reader.count("moe_shared_expert_intermediate_size", 1);
+  const char* sparse = shared ? "qwen2_moe" : normed ? "qwen3_moe" : "mixtral";
+  const char* type = experts ? sparse : normed ? "qwen3" : biased ? "qwen2" : "llama";
   Value config = Value::make_map(
       {{"model_type", Value::of(type)},
        {"hidden_size", Value::of(hidden)},
@@ -85,10 +88,17 @@ Value llama_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, s
     config.set("max_position_embeddings", Value::of(*positions));
   if (!experts) return config;
   const std::int64_t expert = reader.count("moe_ffn_hidden_size", 1).value_or(width);
-  config.set(normed ? "num_experts" : "num_local_experts", Value::of(*experts));
+  const bool own_width = normed || shared;
+  config.set(own_width ? "num_experts" : "num_local_experts", Value::of(*experts));
+  if (shared) config.set("shared_expert_intermediate_size", Value::of(*shared));
+  if (shared) config.set("qkv_bias", Value::of(biased));
   config.set("num_experts_per_tok", Value::of(reader.count("moe_router_topk", 1).value_or(2)));
-  config.set(normed ? "moe_intermediate_size" : "intermediate_size", Value::of(expert));
-  draft.assume("the experts are billed as " + std::string(normed ? "Qwen3's" : "Mixtral's") + " are built");
+  config.set(own_width ? "moe_intermediate_size" : "intermediate_size", Value::of(expert));
+  draft.assume("the experts are billed as " +
+               std::string(shared   ? "Qwen2's"
+                           : normed ? "Qwen3's"
+                                    : "Mixtral's") +
+               " are built");
   return config;
 }
 

@@ -47,9 +47,19 @@ constexpr KeyRow kRows[] = {
     {"use_megatron_fsdp", "false", "Megatron's FSDP"},
     {"use_torch_fsdp2", "false", "FSDP2"},
     {"cross_entropy_loss_fusion", "false", "fused loss"},
+    {"cross_entropy_fusion_impl", "native", "whose kernels the fused loss takes"},
     {"mtp_num_layers", "", "next-token layers"},
     {"no_gradient_accumulation_fusion", "false", "weight gradients are tensors of their own"},
     {"overlap_grad_reduce", "false", "gradients are reduced in buckets"},
+    {"distribute_saved_activations", "false", "what full recompute keeps is split over the tensor-parallel ranks"},
+    {"moe_token_dispatcher_type", "allgather", "how rows reach their experts"},
+    {"moe_grouped_gemm", "false", "a rank's experts run together"},
+    {"moe_expert_capacity_factor", "", "most that an expert takes"},
+    {"moe_pad_expert_input_to_capacity", "false", "each expert gets its capacity, padded"},
+    {"moe_router_load_balancing_type", "aux_loss", "the router's auxiliary loss"},
+    {"moe_aux_loss_coeff", "0", "its weight; 0: there is none"},
+    {"moe_router_dtype", "", "dtype of the router"},
+    {"moe_layer_recompute", "false", "layers of experts are recomputed"},
     {"decoder_first_pipeline_num_layers", "", "layers of the first stage"},
     {"decoder_last_pipeline_num_layers", "", "layers of the last stage"},
 };
@@ -74,7 +84,7 @@ constexpr std::string_view kHarmless =
     "standalone_* "
     "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* "
     "task epochs activation_func_clamp_value algorithm allow_missing_* answer_file async_* batch_boundaries "
-    "calculate_per_token_loss check_weight_hash_* checkpoint container_* cp_comm_type cross_entropy_fusion_impl "
+    "calculate_per_token_loss check_weight_hash_* checkpoint container_* cp_comm_type "
     "dataloader_save dataset_provider decode_only_* decoupled_* deterministic_mode drain_* eod_* finetune_* fp8_* "
     "first_last_* freeze_* glu_linear_offset grpo_* gt_path guess_file hf_* hypothesis image_tag_type img_* "
     "incoming_* inference_* input_* langrl_* language_model_type max_num_tiles max_tokens_to_oom mscale* "
@@ -134,10 +144,31 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
 
 void read_engine(KeyReader& reader, Draft& draft) {
   draft.set("sharding.gradient_accumulation_fusion", Value::of(!reader.flag("no_gradient_accumulation_fusion")));
-  for (const char* key : {"cross_entropy_loss_fusion", "overlap_grad_reduce"})
+  for (const char* key : {"cross_entropy_loss_fusion", "overlap_grad_reduce", "distribute_saved_activations"})
     if (reader.flag(key)) draft.set("sharding." + std::string(key), Value::of(true));
+  if (reader.flag("cross_entropy_loss_fusion") &&
+      to_lower(reader.text("cross_entropy_fusion_impl").value_or("")) == "te")
+    draft.set("sharding.cross_entropy_fusion_impl", Value::of("te"));
   for (const char* key : {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"})
     if (const auto layers = reader.count(key, 1)) draft.set("sharding." + std::string(key), layers);
+}
+
+// Of models with experts.
+void read_experts(KeyReader& reader, Draft& draft) {
+  const bool given = reader.is_given("num_experts") || reader.is_given("expert_model_parallel_size");
+  if (!given) return;
+  const std::string dispatcher = to_lower(reader.text("moe_token_dispatcher_type").value_or("allgather"));
+  if (dispatcher == "flex") draft.warnings.push_back("the flex dispatcher is billed as alltoall");
+  draft.set("sharding.moe_token_dispatcher_type", Value::of(dispatcher == "allgather" ? "allgather" : "alltoall"));
+  for (const char* key : {"moe_grouped_gemm", "moe_pad_expert_input_to_capacity"})
+    if (reader.flag(key)) draft.set("sharding." + std::string(key), Value::of(true));
+  if (const auto factor = reader.real("moe_expert_capacity_factor"); factor && *factor > 0)
+    draft.set("sharding.moe_expert_capacity_factor", Value::of(*factor));
+  const std::string balancing = to_lower(reader.text("moe_router_load_balancing_type").value_or("aux_loss"));
+  if (reader.real("moe_aux_loss_coeff").value_or(0) > 0 && balancing != "sinkhorn")
+    draft.set("sharding.moe_router_load_balancing_type", Value::of(balancing));
+  if (to_lower(reader.text("moe_router_dtype").value_or("")) == "fp32")
+    draft.set("sharding.moe_router_dtype", Value::of("fp32"));
 }
 
 void read_recompute(KeyReader& reader, Draft& draft) {
@@ -146,11 +177,11 @@ void read_recompute(KeyReader& reader, Draft& draft) {
   const bool full = granularity == "full" || reader.flag("checkpoint_activations") || (granularity.empty() && method);
   const bool selective = granularity == "selective" || (granularity.empty() && reader.flag("recompute_activations"));
   draft.set("checkpointing", Value::of(full ? "full" : "none"));
-  if (selective && !full) {
-    std::string modules;
-    for (const std::string& name : reader.texts("recompute_modules")) modules += (modules.empty() ? "" : ",") + name;
-    draft.set("checkpointing", Value::of("selective:" + (modules.empty() ? std::string("core_attn") : modules)));
-  }
+  std::vector<std::string> modules =
+      selective && !full ? reader.texts("recompute_modules") : std::vector<std::string>();
+  if (selective && !full && modules.empty()) modules.emplace_back("core_attn");
+  if (!full && reader.flag("moe_layer_recompute")) modules.emplace_back("moe");
+  if (!modules.empty()) draft.set("checkpointing", Value::of("selective:" + join(modules, ",")));
   if (!full) return;
   if (method) draft.set("checkpointing.method", Value::of(to_lower(*method)));
   draft.set("checkpointing.layers", reader.count("recompute_num_layers", 1));
@@ -197,6 +228,7 @@ void read_megatron_step(KeyReader& reader, Draft& draft) {
   if (reader.flag("optimizer_cpu_offload")) draft.set("sharding.offload", Value::of("optimizer"));
   read_parallelism(reader, draft);
   read_engine(reader, draft);
+  read_experts(reader, draft);
   read_recompute(reader, draft);
   read_precision(reader, draft);
   read_code(reader, draft);

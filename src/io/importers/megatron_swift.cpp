@@ -31,6 +31,8 @@ constexpr KeyRow kRows[] = {
     {"exp_avg_sq_dtype", "fp32", "dtype of the second moment"},
     {"main_params_dtype", "fp32", "dtype of the master weights"},
     {"optimizer_offload_fraction", "1.0", "share of the optimizer on the host"},
+    {"moe_token_dispatcher_type", "alltoall", "how rows reach their experts"},
+    {"moe_grouped_gemm", "true", "a rank's experts run together"},
     {"rlhf_type", "", "which preference stage (megatron rlhf)"},
     {"beta", "", "strength of the reference"},
 };

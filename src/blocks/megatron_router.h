@@ -1,0 +1,55 @@
+// Megatron's router and the order in which its dispatchers lay rows (megatron-core 0.16 transformer/moe/router.py, moe_utils.py).
+#pragma once
+
+#include <vector>
+
+#include "blocks/forward.h"
+
+namespace membill {
+
+// How a plan's experts run: plan.sharding.engine_keys, in Megatron's words.
+struct ExpertPlan {
+  bool gathers = false;       // moe_token_dispatcher_type allgather; else alltoall
+  bool grouped = false;       // moe_grouped_gemm: the local experts' products are one each
+  bool pads = false;          // moe_pad_expert_input_to_capacity
+  bool balances = false;      // an auxiliary loss
+  bool wide = false;          // moe_router_dtype fp32
+  std::int64_t capacity = 0;  // moe_expert_capacity_factor in thousandths; 0: no limit
+};
+[[nodiscard]] ExpertPlan expert_plan(const TrainingPlan& plan);
+
+// Sizes of one layer's exchange.
+struct ExpertRows {
+  Size tokens;    // of this rank
+  Size sent;      // rows that they become, one for each choice
+  Size received;  // rows that come from the expert-parallel ranks
+  Size worked;    // rows that this rank's experts work on
+  Size seen;      // tokens whose choices this rank sees: its own, or those that an all-gather brings
+};
+[[nodiscard]] ExpertRows expert_rows(const Forward& f, const Size& top, std::int64_t experts);
+
+// Each token's weights for all experts, and who was chosen.
+struct Routing {
+  Tensor weights, map;
+};
+[[nodiscard]] Routing megatron_route(Forward& f, const LayerContext& layer, const Tensor& hidden);
+
+// Rows of x in another place or order: a new tensor, and so is its gradient. `index`: what says where each goes.
+[[nodiscard]] Tensor moved(Recorder& r, const Tensor& x, const Shape& shape, const char* label,
+                           const Tensor& index = {});
+
+// Tokens in the order of their experts, one row for each choice, and the weight of each.
+struct Permuted {
+  Tensor rows, weights, order;
+};
+// `routing` of this rank's tokens for all experts, or of all tokens for this rank's.
+[[nodiscard]] Permuted permute(Forward& f, const Routing& routing, const Tensor& hidden, const Size& rows);
+
+// A dispatcher's attribute holds the routing weights with the graph behind them. Where a recomputation made it, the graph ends in the
+// checkpoint's input, which stays with its gradient until the layer's next forward. This gives them to the routers.
+[[nodiscard]] CheckpointEnd held_by_routers(const std::vector<Modules*>& layers);
+
+// What a layer's dispatcher keeps of the last micro-batch as its attributes.
+[[nodiscard]] std::vector<Tensor> dispatcher_attributes(Forward& f);
+
+}  // namespace membill

@@ -1,0 +1,164 @@
+"""One rank's model, buffers and optimizer as Megatron-core builds them, from a row of data/measurements/oracle-megatron.jsonl."""
+import torch
+
+import megatron_parts as parts
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def sharding(job, key, default=None):
+    return job.get("sharding", {}).get(key, default)
+
+
+def degree(job, key):
+    return job.get("parallel", {}).get(key, 1)
+
+
+def stream(job):
+    return DTYPES["fp16" if job["precision"] == "master-fp16" else "bf16"]
+
+
+def sizes(config):
+    """What TransformerConfig takes of a Hugging Face config."""
+    if config["model_type"] == "gpt2":
+        width = config["n_embd"]
+        return {"num_layers": config["n_layer"], "hidden_size": width, "num_attention_heads": config["n_head"],
+                "ffn_hidden_size": config.get("n_inner") or 4 * width, "add_bias_linear": True, "normalization": "LayerNorm",
+                "activation_func": torch.nn.functional.gelu}
+    found = {"num_layers": config["num_hidden_layers"], "hidden_size": config["hidden_size"],
+             "num_attention_heads": config["num_attention_heads"], "num_query_groups": config.get("num_key_value_heads"),
+             "ffn_hidden_size": config["intermediate_size"], "add_bias_linear": False, "normalization": "RMSNorm",
+             "gated_linear_unit": True, "activation_func": torch.nn.functional.silu}
+    if config.get("head_dim"):
+        found["kv_channels"] = config["head_dim"]
+    found["add_qkv_bias"] = config["model_type"].startswith("qwen2")
+    found["qk_layernorm"] = config["model_type"].startswith("qwen3")
+    return found
+
+
+def experts(config):
+    return config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts")
+
+
+def expert_settings(config, job):
+    if not experts(config):
+        return {}
+    balancing = sharding(job, "moe_router_load_balancing_type", "none")
+    shared = config.get("shared_expert_intermediate_size") or config.get("n_shared_experts", 0) * config.get("moe_intermediate_size", 0)
+    return {"num_moe_experts": experts(config), "moe_router_topk": config["num_experts_per_tok"],
+            "moe_ffn_hidden_size": config.get("moe_intermediate_size") or config["intermediate_size"],
+            "moe_shared_expert_intermediate_size": shared or None,
+            "moe_shared_expert_gate": bool(config.get("shared_expert_intermediate_size")),
+            "moe_token_dispatcher_type": sharding(job, "moe_token_dispatcher_type", "alltoall"),
+            "moe_grouped_gemm": sharding(job, "moe_grouped_gemm", False),
+            "moe_expert_capacity_factor": sharding(job, "moe_expert_capacity_factor"),
+            "moe_pad_expert_input_to_capacity": sharding(job, "moe_pad_expert_input_to_capacity", False),
+            "moe_router_load_balancing_type": balancing, "moe_aux_loss_coeff": 0.0 if balancing == "none" else 0.01,
+            "moe_router_dtype": sharding(job, "moe_router_dtype"),
+            "expert_model_parallel_size": degree(job, "ep"), "expert_tensor_parallel_size": degree(job, "expert_tp")}
+
+
+def recompute_settings(job):
+    plan = job.get("checkpointing", "none")
+    plan = plan if isinstance(plan, dict) else {"mode": plan}
+    mode, _, modules = plan["mode"].partition(":")
+    if mode == "full":
+        return {"recompute_granularity": "full", "recompute_method": plan.get("method", "uniform"),
+                "recompute_num_layers": plan.get("layers", 1),
+                "distribute_saved_activations": bool(sharding(job, "distribute_saved_activations"))}
+    if mode == "selective":
+        return {"recompute_granularity": "selective", "recompute_modules": modules.split(",") if modules else ["core_attn"]}
+    return {}
+
+
+def transformer_config(config, job):
+    from megatron.core.transformer.transformer_config import TransformerConfig
+    dropout = job.get("dropout", 0.0)
+    dtype = stream(job)
+    chunks = degree(job, "virtual_pp")
+    ends = {key: sharding(job, long) for key, long in
+            (("num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"),
+             ("num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers")) if sharding(job, long)}
+    return TransformerConfig(
+        **sizes(config), **expert_settings(config, job), **recompute_settings(job), **ends,
+        tensor_model_parallel_size=degree(job, "tp"), pipeline_model_parallel_size=degree(job, "pp"),
+        virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None, context_parallel_size=degree(job, "cp"),
+        sequence_parallel=job.get("parallel", {}).get("sp", False), params_dtype=dtype, pipeline_dtype=dtype, autocast_dtype=dtype,
+        bf16=dtype == torch.bfloat16, fp16=dtype == torch.float16, attention_dropout=dropout, hidden_dropout=dropout,
+        bias_activation_fusion=True, bias_dropout_fusion=True, gradient_accumulation_fusion=False, masked_softmax_fusion=False,
+        attention_softmax_in_fp32=True, cross_entropy_loss_fusion=bool(sharding(job, "cross_entropy_loss_fusion")),
+        persist_layer_norm=False, batch_p2p_comm=False, overlap_p2p_comm=False,
+        deallocate_pipeline_outputs=sharding(job, "pipeline_deallocate", True))
+
+
+def layer_spec(config, job, settings):
+    from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+    spec = get_gpt_layer_local_spec(num_experts=experts(config), moe_grouped_gemm=False, qk_layernorm=settings.qk_layernorm,
+                                    normalization=settings.normalization)
+    if settings.moe_grouped_gemm:
+        parts.grouped_experts(spec)
+    if job["attention"] == "flash":
+        spec.submodules.self_attention.submodules.core_attention = parts.FlashAttention
+    return spec
+
+
+def padded_vocabulary(config, job):
+    unit = job.get("vocab_pad_to") or 1
+    return -(-config["vocab_size"] // unit) * unit
+
+
+def chunks_of_stage(config, job, settings, stage):
+    from megatron.core import parallel_state
+    from megatron.core.models.gpt import GPTModel
+    count = degree(job, "virtual_pp")
+    chunks = []
+    for chunk in range(count):
+        place = {"vp_stage": chunk} if count > 1 else {}
+        if count > 1:
+            first = parallel_state.is_pipeline_first_stage(ignore_virtual=False, **place)
+            last = parallel_state.is_pipeline_last_stage(ignore_virtual=False, **place)
+        else:
+            first, last = stage == 0, stage == degree(job, "pp") - 1
+        learned = config["model_type"] == "gpt2"
+        model = GPTModel(config=settings, transformer_layer_spec=layer_spec(config, job, settings),
+                         vocab_size=padded_vocabulary(config, job),
+                         max_sequence_length=config["n_positions"] if learned else job["seq"], pre_process=first, post_process=last,
+                         parallel_output=True, share_embeddings_and_output_weights=tied(config),
+                         position_embedding_type="learned_absolute" if learned else "rope", **place)
+        chunks.append(model.cuda().to(stream(job)))
+    return chunks
+
+
+def tied(config):
+    return config.get("tie_word_embeddings", config["model_type"] == "gpt2")
+
+
+def start_groups(job, rank):
+    from megatron.core import parallel_state
+    from megatron.core.tensor_parallel.random import model_parallel_cuda_manual_seed
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    torch.distributed.init_process_group("fake", rank=rank, world_size=job["hardware"]["count"], store=FakeStore())
+    chunks = degree(job, "virtual_pp")
+    parallel_state.initialize_model_parallel(
+        tensor_model_parallel_size=degree(job, "tp"), pipeline_model_parallel_size=degree(job, "pp"),
+        context_parallel_size=degree(job, "cp"), virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None,
+        expert_model_parallel_size=degree(job, "ep"), expert_tensor_parallel_size=degree(job, "expert_tp"),
+        create_gloo_process_groups=False)
+    model_parallel_cuda_manual_seed(1)
+
+
+def wrap(settings, chunks, job):
+    """The chunks in their gradient buffers, and the optimizer."""
+    from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig
+    from megatron.core.optimizer import OptimizerConfig, get_megatron_optimizer
+    sharded, overlap = sharding(job, "zero", 0) == 1, bool(sharding(job, "overlap_grad_reduce"))
+    main = job.get("gradient_dtype") or sharding(job, "grad_accum_dtype") or "fp32"
+    buffers = DistributedDataParallelConfig(grad_reduce_in_fp32=main == "fp32", use_distributed_optimizer=sharded,
+                                            overlap_grad_reduce=overlap, overlap_param_gather=overlap and sharded,
+                                            check_for_nan_in_grad=False)
+    chunks = [DistributedDataParallel(settings, buffers, chunk) for chunk in chunks]
+    dtype = stream(job)
+    scaler = {"loss_scale": 1.0} if dtype == torch.float16 else {}
+    plan = OptimizerConfig(optimizer="adam", lr=1e-4, bf16=dtype == torch.bfloat16, fp16=dtype == torch.float16, params_dtype=dtype,
+                           clip_grad=1.0, use_distributed_optimizer=sharded, overlap_param_gather=overlap and sharded, **scaler)
+    return chunks, get_megatron_optimizer(plan, chunks, use_gloo_process_groups=False)
