@@ -5,6 +5,7 @@
 
 #include "base/engine_keys.h"
 #include "blocks/adalora.h"
+#include "blocks/generations.h"
 #include "blocks/prefix.h"
 
 namespace membill {
@@ -71,11 +72,30 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   return hidden;
 }
 
+namespace {
+
+// FSDP1 watches the gradients of a frozen unit's inputs by hooks that it removes after the whole backward pass
+// (_runtime_utils.py _register_post_backward_reshard_only_hook). Where the unit runs inside of a reentrant checkpoint, they hold
+// the input that was made anew, and its gradient.
+CheckpointEnd held_by_hooks(const Forward& f) {
+  const bool adapters = f.plan.method != Method::full && f.plan.method != Method::freeze;
+  const bool frozen_units = f.plan.engine == Engine::fsdp && adapters && engine_word(f.plan, "wrap", "") == "peft";
+  if (!frozen_units || !generations(f.plan).checkpoints_around_wrappers) return {};
+  return [&r = f.r](const Tensor& input, const Tensor& gradient) {
+    r.hold_in_graph(input);
+    r.hold_in_graph(gradient);
+  };
+}
+
+}  // namespace
+
 Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& architecture,
                                           const std::vector<Modules*>& layers) {
   const CheckpointPlan& plan = f.plan.checkpointing;
   const bool in_parts = engine_flag(f.plan, "distribute_saved_activations", false);
-  return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, architecture.after_checkpoint(layers)};
+  CheckpointEnd finished = architecture.after_checkpoint(layers);
+  if (!finished && plan.reentrant) finished = held_by_hooks(f);
+  return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, std::move(finished)};
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {

@@ -95,7 +95,7 @@ struct Module {
   std::unique_ptr<VectorAdapter> vectors;
   std::unique_ptr<QuantizedWeight> quantized;
   std::unique_ptr<Parameter> original,
-      original_bias;  // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
+      original_bias;            // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies
   std::vector<Tensor> remains;  // what lives because an attribute of the module holds a graph: until the next forward
 };
 

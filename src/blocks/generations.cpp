@@ -69,6 +69,7 @@ Generations generations(const TrainingPlan& plan) {
   result.quantizes_from_half = plan_is_before(plan, "bitsandbytes", 0, 43);
   result.holds_4bit_inputs = plan_is_before(plan, "bitsandbytes", 0, 43, 2);
   result.joins_experts = !plan_is_before(plan, "transformers", 5, 0);
+  result.checkpoints_around_wrappers = plan_is_before(plan, "transformers", 4, 53);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.softmax_saves_input = plan_is_before(plan, "torch", 1, 11);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);

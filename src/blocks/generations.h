@@ -31,6 +31,9 @@ struct Generations {
   // transformers from 5.0: a layer's experts are one tensor, its two matrices joined, where checkpoints hold them apart
   // (conversion_mapping.py).
   bool joins_experts = true;
+  // transformers before 4.53: a checkpoint is around a layer's module with all wrappers, later inside of it (modeling_layers.py
+  // GradientCheckpointingLayer).
+  bool checkpoints_around_wrappers = false;
   // torch before 2.0: zero_grad() fills gradients with zeros where later releases drop them (set_to_none, pytorch/pytorch#92731).
   bool gradients_stay = false;
   // torch before 1.11: softmax() saves its input, for its type alone (tools/autograd/derivatives.yaml _softmax_backward_data).

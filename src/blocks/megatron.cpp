@@ -6,39 +6,27 @@
 #include "blocks/layers.h"
 #include "blocks/megatron_attention.h"
 #include "blocks/megatron_experts.h"
+#include "blocks/megatron_latent.h"
 #include "blocks/megatron_mlp.h"
+#include "blocks/megatron_norm.h"
 #include "blocks/megatron_parallel.h"
 #include "blocks/megatron_router.h"
 
 namespace membill {
 namespace {
 
+bool is_latent(const ModelSpec& model) {
+  return std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
+    return std::any_of(section.kinds.begin(), section.kinds.end(),
+                       [](const LayerKind& kind) { return kind.attention.latent; });
+  });
+}
+
 Size rotary_width(const Forward& f) {
   for (const auto& section : f.dims.kinds)
     for (const KindDims& kind : section)
       if (!kind.rotary.is_zero()) return kind.rotary;
   return {};
-}
-
-// torch.nn.RMSNorm's fused kernel: keeps its input and one fp32 statistic a row (torch 2.15 native/cuda/layer_norm_kernel.cu).
-Tensor fused_rms_norm(Recorder& r, Parameter& weight, const Tensor& x) {
-  const bool node = r.needs_node({&x, &weight.value});
-  const Tensor kept = node ? r.saved(x) : Tensor(), kept_weight = node ? r.saved(weight.value) : Tensor();
-  Tensor out = r.empty(x.shape(), x.dtype(), "norm output");
-  const Tensor statistic = r.empty({x.rows(), Size(1)}, DType::fp32, "reciprocal of the norm");
-  if (!node) return out;
-  const Tensor kept_statistic = r.saved(statistic);
-  r.record({&out}, {r.edge(x), r.edge(weight.value)},
-           [kept, kept_weight, kept_statistic, shape = x.shape(), type = x.dtype(), w = weight.value.shape(),
-            own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
-             return Gradients{rec.empty(shape, type, "norm input gradient"), rec.empty(w, type, "norm gradient", own)};
-           });
-  return out;
-}
-
-Tensor norm(Forward& f, Module& module, const Tensor& x) {
-  if (module.bias != nullptr) return f.r.layer_norm(x, module.weight, module.bias.get());
-  return fused_rms_norm(f.r, module.weight, x);
 }
 
 // fused_bias_dropout.py, compiled into one kernel: residual + dropout(x + bias).
@@ -88,7 +76,8 @@ std::vector<Tensor> MegatronArchitecture::lasting(Forward& f) const {
   Recorder& r = f.r;
   std::vector<Tensor> kept;
   const Size width = rotary_width(f);
-  for (std::int64_t chunk = 0; chunk < f.plan.parallel.virtual_pp && !width.is_zero(); ++chunk)
+  const std::int64_t tables = is_latent(f.model) ? f.model.layers : f.plan.parallel.virtual_pp;
+  for (std::int64_t table = 0; table < tables && !width.is_zero(); ++table)
     kept.push_back(r.empty({f.dims.s, width}, DType::fp32, "rotary angles", r.writer().item("weights.buffers")));
   for (Tensor& dummy : dummy_gradients(f)) kept.push_back(std::move(dummy));
   for (Tensor& attribute : dispatcher_attributes(f)) kept.push_back(std::move(attribute));
@@ -100,8 +89,9 @@ CheckpointEnd MegatronArchitecture::after_checkpoint(const std::vector<Modules*>
   return held_by_routers(layers);
 }
 
-Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
-                                       const Tensor& mask) const {
+std::vector<Tensor> MegatronArchitecture::attention_parts(Forward& f, const LayerContext& layer,
+                                                          const Tensor& hidden) const {
+  if (layer.kind.attention.latent) return latent_parts(f, layer, hidden);
   const KindDims& dims = layer.dims;
   const Modules& modules = layer.modules;
   Module& projection = modules.at("self_attention.linear_qkv");
@@ -111,21 +101,27 @@ Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, co
   if (layer.kind.attention.heads != layer.kind.attention.kv_heads && layer.kind.attention.kv_heads > 1)
     q = f.r.contiguous_copy(q, q.shape(), "queries of all groups");
   if (layer.kind.attention.qk_norm) {
-    q = norm(f, modules.at("self_attention.q_layernorm"), q);
-    k = norm(f, modules.at("self_attention.k_layernorm"), k);
+    q = megatron_norm(f, modules.at("self_attention.q_layernorm"), q);
+    k = megatron_norm(f, modules.at("self_attention.k_layernorm"), k);
   }
   if (!dims.rotary.is_zero()) {
     q = megatron_rotary(f, q, dims.rotary);
     k = megatron_rotary(f, k, dims.rotary);
   }
-  const CoreAttention core{dims, layer.kind, mask};
-  const auto attend = [&f, core](const std::vector<Tensor>& parts) {
+  return {std::move(q), std::move(k), std::move(v)};
+}
+
+Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                       const Tensor& mask) const {
+  std::vector<Tensor> parts = attention_parts(f, layer, hidden);
+  const CoreAttention core{layer.dims, layer.kind, mask};
+  const auto attend = [&f, core](const std::vector<Tensor>& of_core) {
     const ItemScope scope(f.r, f.items.block);
-    return megatron_core_attention(f, core, parts);
+    return megatron_core_attention(f, core, of_core);
   };
   const Tensor context =
-      recomputes_module(f.plan, "core_attn") ? f.r.checkpoint_parts({q, k, v}, attend) : attend({q, k, v});
-  return row_linear(f, modules.at("self_attention.linear_proj").weight, context);
+      recomputes_module(f.plan, "core_attn") ? f.r.checkpoint_parts(std::move(parts), attend) : attend(parts);
+  return row_linear(f, layer.modules.at("self_attention.linear_proj").weight, context);
 }
 
 Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
@@ -133,11 +129,11 @@ Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
   const Modules& modules = layer.modules;
   Tensor residual = hidden;
   {
-    const Tensor attended = attention(f, layer, norm(f, modules.at("input_layernorm"), hidden), inputs.mask);
+    const Tensor attended = attention(f, layer, megatron_norm(f, modules.at("input_layernorm"), hidden), inputs.mask);
     hidden = bias_dropout_add(f, attended, modules.at("self_attention.linear_proj").bias.get(), residual);
   }
   residual = hidden;
-  const Tensor normed = norm(f, modules.at("pre_mlp_layernorm"), hidden);
+  const Tensor normed = megatron_norm(f, modules.at("pre_mlp_layernorm"), hidden);
   Module* second = modules.find("mlp.linear_fc2");
   const auto feed = [&f, layer, second](const Tensor& x) {
     const ItemScope scope(f.r, f.items.block);
@@ -153,7 +149,7 @@ Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
 }
 
 Tensor MegatronArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
-  return norm(f, outer.at("decoder.final_layernorm"), hidden);
+  return megatron_norm(f, outer.at("decoder.final_layernorm"), hidden);
 }
 
 Tensor MegatronArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,

@@ -22,6 +22,7 @@ class MegatronArchitecture final : public Architecture {
   [[nodiscard]] std::string_view head_name() const override { return "output_layer"; }
 
  private:
+  [[nodiscard]] std::vector<Tensor> attention_parts(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& mask) const;
 };
 

@@ -2,6 +2,7 @@
 
 #include "blocks/attention.h"
 #include "blocks/layers.h"
+#include "blocks/megatron_latent.h"
 
 namespace membill {
 namespace {
@@ -62,10 +63,16 @@ Tensor unfused(Forward& f, const CoreAttention& core, const Tensor& q, Tensor k,
 
 }  // namespace
 
-Tensor megatron_rotary(Forward& f, const Tensor& x, const Size& rotary) {
+Tensor megatron_rotary(Forward& f, const Tensor& x, const Size& rotary, bool interleaved) {
   Recorder& r = f.r;
   const Shape turned{x.rows(), rotary};
-  const Tensor part = part_of(f, x, turned, "gradient of the rotated part, zero-filled");
+  Tensor part = part_of(f, x, turned, "gradient of the rotated part, zero-filled");
+  if (interleaved) {
+    const Shape half{x.rows(), r.symbols().ceil_div(rotary, Size(2))};
+    const Tensor even = part_of(f, part, half, "gradient of the even columns, zero-filled"),
+                 odd = part_of(f, part, half, "gradient of the odd columns, zero-filled");
+    part = r.concatenate(even, odd, turned);
+  }
   const Tensor cos = angles(f, rotary, x.dtype()), sin = angles(f, rotary, x.dtype());
   Tensor sum;
   {
@@ -87,6 +94,7 @@ bool has_scores(const TrainingPlan& plan) {
 
 Tensor megatron_core_attention(Forward& f, const CoreAttention& core, const std::vector<Tensor>& parts) {
   if (has_scores(f.plan)) return unfused(f, core, parts[0], parts[1], parts[2]);
+  if (core.kind.attention.latent) return latent_flash(f, core.dims, parts);
   AttentionCall call{core.dims, core.kind.attention, {AttentionKernel::flash, false}, {}};
   call.tokens_first = true;
   return run_attention(f, call, parts[0], parts[1], parts[2]);

@@ -8,8 +8,9 @@
 
 namespace membill {
 
-// _apply_rotary_pos_emb_bshd. x: rows of heads. Cosines and sines are made anew at each call.
-[[nodiscard]] Tensor megatron_rotary(Forward& f, const Tensor& x, const Size& rotary);
+// _apply_rotary_pos_emb_bshd. x: rows of heads. Cosines and sines are made anew at each call. `interleaved`: even and odd columns are
+// put side by side first, as latent attention does.
+[[nodiscard]] Tensor megatron_rotary(Forward& f, const Tensor& x, const Size& rotary, bool interleaved = false);
 
 struct CoreAttention {
   const KindDims& dims;

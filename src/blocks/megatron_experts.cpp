@@ -51,9 +51,9 @@ Parameter& expert_weight(const LayerContext& layer, std::int64_t expert, const c
 
 Tensor run_expert(Forward& f, const LayerContext& layer, std::int64_t expert, const Tensor& rows,
                   const Tensor& weights) {
-  const Tensor both = expert_linear(f, expert_weight(layer, expert, "linear_fc1"), rows);
+  const Tensor both = local_linear(f, expert_weight(layer, expert, "linear_fc1"), rows);
   const Tensor active = weighted_activation(f.r, both, weights, layer.dims.expert_width);
-  return expert_linear(f, expert_weight(layer, expert, "linear_fc2"), active);
+  return local_linear(f, expert_weight(layer, expert, "linear_fc2"), active);
 }
 
 // experts.py SequentialMLP.

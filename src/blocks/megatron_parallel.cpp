@@ -127,7 +127,7 @@ Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tenso
   return parallel_linear(f, weight, bias, x, splits_sequence(f));
 }
 
-Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x) {
+Tensor local_linear(Forward& f, Parameter& weight, const Tensor& x) {
   return parallel_linear(f, weight, nullptr, x, false);
 }
 
@@ -209,15 +209,23 @@ std::vector<Tensor> dummy_gradients(Forward& f) {
     add({width * Size(gated ? 2 : 1), f.dims.h});
     add({f.dims.h, width});
   };
+  const auto add_latent = [&](const std::vector<TensorSpec>& tensors) {
+    for (const TensorSpec& tensor : tensors)
+      if (tensor.role == TensorRole::attention) add({Size(tensor.shape[0]), Size(tensor.shape[1])});
+  };
   for (std::size_t section = 0; section < f.model.sections.size(); ++section)
     for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i) {
       const LayerKind& kind = f.model.sections[section].kinds[i];
       const KindDims& dims = f.dims.kinds[section][i];
-      if (kind.attention.heads > 0) {
+      if (kind.attention.heads == 0) continue;
+      if (kind.attention.latent) {
+        add_latent(kind.tensors);
+      } else {
         add({(dims.a + Size(2) * dims.k) * dims.d, f.dims.h});
         add({f.dims.h, dims.a * dims.v});
-        add_mlp(kind.moe ? dims.expert_width : dims.f, kind.mlp.gated);
       }
+      add_mlp(kind.moe ? dims.expert_width : dims.f, kind.mlp.gated);
+      if (kind.moe) add_mlp(dims.shared_width, true);
     }
   if (f.model.sections.back().layer_kinds.empty()) add({f.dims.V, f.dims.h});
   std::vector<Tensor> kept;

@@ -14,8 +14,8 @@ namespace membill {
 [[nodiscard]] Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x);
 // RowParallelLinear without its bias: N rows of this rank's columns to rows of the stream.
 [[nodiscard]] Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x);
-// A split linear inside an expert, whose rows the dispatcher has gathered: no communication.
-[[nodiscard]] Tensor expert_linear(Forward& f, Parameter& weight, const Tensor& x);
+// A linear without communication: a split one inside an expert, whose rows the dispatcher has gathered, or a whole one.
+[[nodiscard]] Tensor local_linear(Forward& f, Parameter& weight, const Tensor& x);
 
 // VocabParallelEmbedding with what LanguageModelEmbedding does to its output: positions, the stream's layout, dropout.
 [[nodiscard]] Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids);

@@ -206,9 +206,10 @@ const std::array kLitgptPrograms = {Row{"generic", &kLitgpt}, Row{"llama", &kLit
 
 // Models that Megatron's GPT can be: its own sizes and options describe them.
 const std::array kMegatronPrograms = {
-    Row{"generic", &kMegatron},   Row{"gpt2", &kMegatron},    Row{"llama", &kMegatron},
-    Row{"mistral", &kMegatron},   Row{"mixtral", &kMegatron}, Row{"qwen2", &kMegatron},
-    Row{"qwen2_moe", &kMegatron}, Row{"qwen3", &kMegatron},   Row{"qwen3_moe", &kMegatron},
+    Row{"deepseek_v2", &kMegatron}, Row{"deepseek_v3", &kMegatron}, Row{"generic", &kMegatron},
+    Row{"gpt2", &kMegatron},        Row{"llama", &kMegatron},       Row{"mistral", &kMegatron},
+    Row{"mixtral", &kMegatron},     Row{"qwen2", &kMegatron},       Row{"qwen2_moe", &kMegatron},
+    Row{"qwen3", &kMegatron},       Row{"qwen3_moe", &kMegatron},
 };
 
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {

@@ -96,6 +96,26 @@ void check_megatron(const ModelSpec& model, const TrainingPlan& plan, Problems& 
     problems.add({"", "engine", "Megatron's GPT is not modelled for model type " + model.model_type, "engine fsdp2"});
 }
 
+// Megatron's own conditions (megatron-core 0.16 transformer/transformer_config.py, training/arguments.py).
+void check_saved_activations(const TrainingPlan& plan, Problems& problems) {
+  if (!engine_flag(plan, "distribute_saved_activations", false)) return;
+  const char* key = "sharding.distribute_saved_activations";
+  if (plan.engine != Engine::megatron) return needs_engine(plan, key, "keeping them in parts", "megatron", problems);
+  if (plan.parallel.tp == 1) problems.add({"", key, "needs tensor parallelism", "parallel.tp 2"});
+  if (plan.parallel.sp) problems.add({"", key, "does not go with sequence parallelism", "parallel.sp false"});
+  if (plan.checkpointing.mode != Checkpointing::full)
+    problems.add({"", key, "is for full recompute only", "checkpointing full"});
+}
+
+void check_capacity(const TrainingPlan& plan, Problems& problems) {
+  if (!engine_flag(plan, "moe_pad_expert_input_to_capacity", false)) return;
+  const char* key = "sharding.moe_pad_expert_input_to_capacity";
+  if (engine_number(plan, "moe_expert_capacity_factor", 0) <= 0)
+    problems.add({"", key, "needs a capacity", "sharding.moe_expert_capacity_factor 1.0"});
+  if (engine_word(plan, "moe_token_dispatcher_type", "alltoall") == "allgather")
+    problems.add({"", key, "the all-gather dispatcher does not pad", "sharding.moe_token_dispatcher_type alltoall"});
+}
+
 void check_experts(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
   const ParallelPlan& p = plan.parallel;
   const MoeShape* moe = first_moe(model);
@@ -196,6 +216,8 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_pipeline(model, plan, problems);
   check_megatron(model, plan, problems);
   check_experts(model, plan, hardware, problems);
+  check_capacity(plan, problems);
+  check_saved_activations(plan, problems);
   if (p.cp > 1 && plan.seq >= 1 && plan.seq % (2 * p.cp) != 0) {
     problems.add({"", "parallel.cp", "needs a seq that is a multiple of 2 x cp, " + std::to_string(2 * p.cp), ""});
   }

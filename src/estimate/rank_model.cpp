@@ -124,15 +124,13 @@ class RankModel {
 
   std::vector<TensorSpec> layer_tensors(const LayerKind& kind, const LayerKind& whole) const {
     const AttentionShape& a = kind.attention;
-    const std::int64_t h = model_.hidden, width = a.heads * a.head_dim, groups = a.kv_heads * a.head_dim;
+    const std::int64_t h = model_.hidden;
     TensorWriter list("decoder.layers.*.");
     list.norm("input_layernorm", h, norm_bias());
-    list.matrix("self_attention.linear_proj", h, width, TensorRole::attention, SplitAxis::row, a.output_bias);
-    list.matrix("self_attention.linear_qkv", width + 2 * groups, h, TensorRole::attention, SplitAxis::column,
-                a.qkv_bias);
-    if (a.qk_norm) {
-      list.norm("self_attention.q_layernorm", a.head_dim, norm_bias());
-      list.norm("self_attention.k_layernorm", a.head_dim, norm_bias());
+    if (a.latent) {
+      latent_tensors(list, a);
+    } else {
+      attention_tensors(list, a);
     }
     list.norm("pre_mlp_layernorm", h, norm_bias());
     if (kind.moe) {
@@ -141,6 +139,31 @@ class RankModel {
       mlp(list, "mlp.", kind.mlp.intermediate, kind.mlp, TensorRole::mlp);
     }
     return list.take();
+  }
+
+  void attention_tensors(TensorWriter& list, const AttentionShape& a) const {
+    const std::int64_t h = model_.hidden, width = a.heads * a.head_dim, groups = a.kv_heads * a.head_dim;
+    list.matrix("self_attention.linear_proj", h, width, TensorRole::attention, SplitAxis::row, a.output_bias);
+    list.matrix("self_attention.linear_qkv", width + 2 * groups, h, TensorRole::attention, SplitAxis::column,
+                a.qkv_bias);
+    if (!a.qk_norm) return;
+    list.norm("self_attention.q_layernorm", a.head_dim, norm_bias());
+    list.norm("self_attention.k_layernorm", a.head_dim, norm_bias());
+  }
+
+  void latent_tensors(TensorWriter& list, const AttentionShape& a) const {
+    const std::int64_t h = model_.hidden, q = a.heads * a.head_dim, plain = a.head_dim - a.rope_head_dim;
+    const auto split = [&](const char* name, std::int64_t rows, std::int64_t columns, SplitAxis axis) {
+      list.matrix("self_attention." + std::string(name), rows, columns, TensorRole::attention, axis, false);
+    };
+    split("linear_proj", h, a.heads * a.value_head_dim, SplitAxis::row);
+    if (a.q_lora_rank == 0) split("linear_q_proj", q, h, SplitAxis::column);
+    if (a.q_lora_rank > 0) split("linear_q_down_proj", a.q_lora_rank, h, SplitAxis::none);
+    if (a.q_lora_rank > 0) split("linear_q_up_proj", q, a.q_lora_rank, SplitAxis::column);
+    split("linear_kv_down_proj", a.kv_lora_rank + a.rope_head_dim, h, SplitAxis::none);
+    split("linear_kv_up_proj", a.heads * (plain + a.value_head_dim), a.kv_lora_rank, SplitAxis::column);
+    if (a.q_lora_rank > 0) list.norm("self_attention.q_layernorm", a.q_lora_rank, norm_bias());
+    list.norm("self_attention.kv_layernorm", a.kv_lora_rank, norm_bias());
   }
 
   void mlp(TensorWriter& list, const std::string& prefix, std::int64_t width, const MlpShape& like,

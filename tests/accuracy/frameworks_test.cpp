@@ -24,7 +24,7 @@ std::string group_of(const std::string& id, int parts) {
 
 void compare(const std::string& name, const std::string& file, int parts_of_group, std::size_t least_rows = 16) {
   Scoreboard board(name + ": allocated bytes by group and phase");
-  Errors peaks;
+  Errors peaks, requested;
   int refused = 0;
   for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-") + file + ".jsonl")) {
     if (!validate(row.model, row.plan, row.hardware).empty()) {
@@ -36,6 +36,8 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
     for (const auto& [key, measured] : row.allocated)
       if (predicted.allocated.count(key) != 0)
         board.add(group_of(row.id, parts_of_group), key, relative_error(predicted.allocated.at(key), measured));
+    if (const auto peak = row.requested.find("peak"); peak != row.requested.end())
+      requested.values.push_back(relative_error(predicted.requested.at("peak"), peak->second));
     const double error = relative_error(predicted.allocated.at("peak"), row.allocated.at("peak"));
     peaks.values.push_back(error);
     if (std::fabs(error) > 0.005) fmt::print("{:<80} peak {:>9.4f} %\n", row.id, 100 * error);
@@ -44,6 +46,8 @@ void compare(const std::string& name, const std::string& file, int parts_of_grou
   CHECK(peaks.values.size() >= least_rows);
   CHECK(peaks.median() < 0.005);
   CHECK(peaks.worst() < 0.02);
+  CHECK((requested.values.empty() || requested.median() < 0.003));
+  CHECK((requested.values.empty() || requested.worst() < 0.02));
   const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/") + file + ".recorded.txt");
   INFO(worse);
   CHECK(worse.empty());

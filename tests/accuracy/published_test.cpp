@@ -74,9 +74,10 @@ class Comparison {
                error);
     if (figure.kind == "device" || figure.kind == "unknown") device_.add(*predicted, figure.bytes);
     if (std::fabs(error) <= kLargeMiss || figure.kind != "allocated") return;
-    unexplained_ += row.cause.empty();
+    const std::string& cause = figure.cause.empty() ? row.cause : figure.cause;
+    unexplained_ += cause.empty();
     misses_ += fmt::format("  {} {} {}: {:+.1f} %: {}\n", row.id, figure.kind, figure.phase, 100 * error,
-                           row.cause.empty() ? "not explained" : row.cause);
+                           cause.empty() ? "not explained" : cause);
   }
 
   Scoreboard board_{"published measurements, predicted against printed"};

@@ -32,8 +32,20 @@ def sizes(config):
     if config.get("head_dim"):
         found["kv_channels"] = config["head_dim"]
     found["add_qkv_bias"] = config["model_type"].startswith("qwen2")
-    found["qk_layernorm"] = config["model_type"].startswith("qwen3")
+    found["qk_layernorm"] = config["model_type"].startswith("qwen3") or is_latent(config)
     return found
+
+
+def is_latent(config):
+    return "kv_lora_rank" in config
+
+
+def latent_settings(config):
+    if not is_latent(config):
+        return {}
+    return {"multi_latent_attention": True, "q_lora_rank": config.get("q_lora_rank"), "kv_lora_rank": config["kv_lora_rank"],
+            "qk_head_dim": config["qk_nope_head_dim"], "qk_pos_emb_head_dim": config["qk_rope_head_dim"],
+            "v_head_dim": config["v_head_dim"], "rope_type": "rope", "apply_rope_fusion": False}
 
 
 def experts(config):
@@ -45,7 +57,8 @@ def expert_settings(config, job):
         return {}
     balancing = sharding(job, "moe_router_load_balancing_type", "none")
     shared = config.get("shared_expert_intermediate_size") or config.get("n_shared_experts", 0) * config.get("moe_intermediate_size", 0)
-    return {"num_moe_experts": experts(config), "moe_router_topk": config["num_experts_per_tok"],
+    frequency = [int(layer >= config.get("first_k_dense_replace", 0)) for layer in range(config["num_hidden_layers"])]
+    return {"num_moe_experts": experts(config), "moe_layer_freq": frequency, "moe_router_topk": config["num_experts_per_tok"],
             "moe_ffn_hidden_size": config.get("moe_intermediate_size") or config["intermediate_size"],
             "moe_shared_expert_intermediate_size": shared or None,
             "moe_shared_expert_gate": bool(config.get("shared_expert_intermediate_size")),
@@ -72,15 +85,16 @@ def recompute_settings(job):
 
 
 def transformer_config(config, job):
-    from megatron.core.transformer.transformer_config import TransformerConfig
+    from megatron.core.transformer import transformer_config as kinds
+    kind = kinds.MLATransformerConfig if is_latent(config) else kinds.TransformerConfig
     dropout = job.get("dropout", 0.0)
     dtype = stream(job)
     chunks = degree(job, "virtual_pp")
     ends = {key: sharding(job, long) for key, long in
             (("num_layers_in_first_pipeline_stage", "decoder_first_pipeline_num_layers"),
              ("num_layers_in_last_pipeline_stage", "decoder_last_pipeline_num_layers")) if sharding(job, long)}
-    return TransformerConfig(
-        **sizes(config), **expert_settings(config, job), **recompute_settings(job), **ends,
+    return kind(
+        **sizes(config), **latent_settings(config), **expert_settings(config, job), **recompute_settings(job), **ends,
         tensor_model_parallel_size=degree(job, "tp"), pipeline_model_parallel_size=degree(job, "pp"),
         virtual_pipeline_model_parallel_size=chunks if chunks > 1 else None, context_parallel_size=degree(job, "cp"),
         sequence_parallel=job.get("parallel", {}).get("sp", False), params_dtype=dtype, pipeline_dtype=dtype, autocast_dtype=dtype,
@@ -92,13 +106,27 @@ def transformer_config(config, job):
 
 
 def layer_spec(config, job, settings):
+    """One layer's modules, or each layer's where the first ones are dense."""
+    dense = config.get("first_k_dense_replace", 0)
+    if not dense:
+        return spec_of_layer(config, job, settings, experts(config))
+    from megatron.core.transformer.transformer_block import TransformerBlockSubmodules, get_num_layers_to_build
+    from megatron.core.transformer.transformer_layer import get_transformer_layer_offset
+    first, count = get_transformer_layer_offset(settings), get_num_layers_to_build(settings)
+    specs = [spec_of_layer(config, job, settings, experts(config) if first + i >= dense else None) for i in range(count)]
+    from megatron.core.transformer.torch_norm import WrappedTorchNorm
+    return TransformerBlockSubmodules(layer_specs=specs, layer_norm=WrappedTorchNorm)
+
+
+def spec_of_layer(config, job, settings, count):
     from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
-    spec = get_gpt_layer_local_spec(num_experts=experts(config), moe_grouped_gemm=False, qk_layernorm=settings.qk_layernorm,
-                                    normalization=settings.normalization)
-    if settings.moe_grouped_gemm:
+    spec = get_gpt_layer_local_spec(num_experts=count, moe_grouped_gemm=False, qk_layernorm=settings.qk_layernorm,
+                                    multi_latent_attention=is_latent(config), normalization=settings.normalization)
+    if settings.moe_grouped_gemm and count:
         parts.grouped_experts(spec)
     if job["attention"] == "flash":
-        spec.submodules.self_attention.submodules.core_attention = parts.FlashAttention
+        core = parts.LatentFlashAttention if is_latent(config) else parts.FlashAttention
+        spec.submodules.self_attention.submodules.core_attention = core
     return spec
 
 

@@ -19,6 +19,34 @@ class FlashAttention(torch.nn.Module):
         return out.permute(2, 0, 1, 3).reshape(query.shape[0], query.shape[1], -1)
 
 
+class UnevenFlash(torch.autograd.Function):
+    """Flash attention whose values are narrower than its keys: keeps its inputs, its output and one fp32 per row and head."""
+
+    @staticmethod
+    def forward(ctx, query, key, value):
+        out = torch.empty_like(value)
+        statistics = torch.empty(query.shape[:-1], dtype=torch.float32, device=query.device)
+        ctx.save_for_backward(query, key, value, out, statistics)
+        return out
+
+    @staticmethod
+    def backward(ctx, gradient):
+        query, key, value, _, _ = ctx.saved_tensors
+        return torch.empty_like(query), torch.empty_like(key), torch.empty_like(value)
+
+
+class LatentFlashAttention(torch.nn.Module):
+    """The attention core of multi-head latent attention."""
+
+    def __init__(self, config, layer_number, attn_mask_type, attention_type, **rest):
+        super().__init__()
+        self.config = config
+
+    def forward(self, query, key, value, attention_mask, **rest):
+        out = UnevenFlash.apply(query, key, value)
+        return out.reshape(out.shape[0], out.shape[1], -1)
+
+
 def norms_that_know_sequence_parallelism():
     """Local norms refuse sequence parallelism; those of Apex and Transformer Engine only mark their weights."""
     from megatron.core.transformer.torch_norm import WrappedTorchNorm

@@ -11,6 +11,7 @@ namespace {
 
 Hardware machine_of(const io::JobFile& file) {
   Hardware hardware;
+  hardware.count = file.hardware.count.value_or(1);
   if (!file.hardware.gpu) return hardware;
   const io::FoundGpu found = io::find_gpu(*file.hardware.gpu, {}, "hardware.gpu", file.file);
   hardware.gpu = found.gpu;

@@ -16,7 +16,8 @@ namespace {
 std::vector<Figure> read_figures(const Value& list) {
   std::vector<Figure> figures;
   for (const Value& item : list.items())
-    figures.push_back({item.find("kind")->as_string(), item.find("phase")->as_string(), item.find("bytes")->as_int()});
+    figures.push_back({item.find("kind")->as_string(), item.find("phase")->as_string(), item.find("bytes")->as_int(),
+                       text_or(item, "cause", "")});
   return figures;
 }
 
@@ -44,6 +45,7 @@ std::vector<PublishedRow> read_published_rows(const std::string& path) {
     row.cause = text_or(value, "cause", "");
     row.not_a_job = text_or(value, "not_a_job", "");
     if (const Value* job = value.find("job")) row.job = read_row_job(*job, row.id);
+    if (const Value* rank = value.find("rank")) row.job.hardware.rank = rank->as_int();
     row.method = method_of(row.job, value);
     row.figures = read_figures(*value.find("figures"));
     rows.push_back(std::move(row));

@@ -16,6 +16,7 @@ struct Figure {
   std::string kind;   // allocated, reserved, device (nvidia-smi), unknown (the source does not say)
   std::string phase;  // peak, steady, load, after_forward, after_backward, after_step, context
   std::int64_t bytes = 0;
+  std::string cause;  // of a miss of this figure alone
 };
 
 struct PublishedRow {
