@@ -92,6 +92,11 @@ def prepare(row):
     parts.no_timing_of_kernels()
     if job.get("optimizer_impl", "fused") == "fused":
         parts.fused_adam()
+    if models.is_latent(config):
+        from megatron.core.transformer import multi_latent_attention
+        for name in ("TELinear", "TEColumnParallelLinear", "Linear"):  # 0.16.1 asks for their types without Transformer Engine, too
+            if getattr(multi_latent_attention, name, None) is None:
+                setattr(multi_latent_attention, name, type(name, (), {}))
     if models.experts(config):
         capacity = models.sharding(job, "moe_expert_capacity_factor") or 1.0
         row["router"] = parts.EvenRouter(models.experts(config), config["num_experts_per_tok"], min(capacity, 1.0))
