@@ -95,7 +95,7 @@ def prepare(row):
     if models.is_latent(config):
         from megatron.core.transformer import multi_latent_attention
         for name in ("TELinear", "TEColumnParallelLinear", "Linear"):  # 0.16.1 asks for their types without Transformer Engine, too
-            if getattr(multi_latent_attention, name, None) is None:
+            if not isinstance(getattr(multi_latent_attention, name, None), type):
                 setattr(multi_latent_attention, name, type(name, (), {}))
     if models.experts(config):
         capacity = models.sharding(job, "moe_expert_capacity_factor") or 1.0
