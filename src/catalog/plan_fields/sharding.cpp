@@ -103,7 +103,7 @@ std::string read_engine_key(const EngineKey& key, const Value& value, Plan& plan
   } else if (key.kind == KeyKind::real) {
     double factor = 0;
     wrong = read_real(value, kCapacity, factor);
-    text = value.written();
+    text = value.is_int() ? std::to_string(value.as_int()) : value.written();
   } else if (key.kind == KeyKind::boolean) {
     bool flag = false;
     wrong = read_bool(value, flag);
