@@ -52,13 +52,15 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
     problems.add({"", "method", "prefix is billed for llama, mistral, qwen2 and qwen3, not " + model.model_type,
                   "prompt or lora"});
   }
-  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain || plan.stage == Stage::inference;
+  const bool generates_words = program == nullptr || program->causal();
+  const bool takes_encoders = plan.stage == Stage::sft || plan.stage == Stage::pretrain ||
+                              (plan.stage == Stage::inference && generates_words);
   if (encoder && (plan.method == Method::prompt || plan.method == Method::ptuning)) {
     problems.add({"", "method",
                   name_of(kMethodWords, plan.method) + " is billed for causal language models, not " + model.model_type,
                   "lora"});
   }
-  if (!encoder || supervised) return;
+  if (!encoder || takes_encoders) return;
   problems.add({"", "stage",
                 name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});
 }

@@ -10,6 +10,7 @@
 #include "catalog/adapters.h"
 #include "catalog/module_names.h"
 #include "estimate/adapter_modules.h"
+#include "estimate/dimension_names.h"
 #include "estimate/engines/placement.h"
 #include "estimate/layer_units.h"
 #include "estimate/packed_tensors.h"
@@ -20,51 +21,6 @@
 
 namespace membill {
 namespace {
-
-// Dimensions of a weight in the symbols of the formulas, where a symbol has that value; else the number.
-class DimensionNames {
- public:
-  DimensionNames(const SymbolTable& symbols, const Dims& dims, const KindDims& kind)
-      : symbols_(symbols), dims_(dims), kind_(kind) {}
-
-  [[nodiscard]] Shape shape(const TensorSpec& spec) const {
-    if (spec.shape.size() == 1)
-      return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f, (kind_.a + Size(2) * kind_.k) * kind_.d}), Size(1)};
-    if (spec.shape.size() != 2) return {Size(spec.elements()), Size(1)};
-    if (spec.module == ModuleKind::conv1d) {
-      const Shape linear = matrix(spec, spec.shape[1], spec.shape[0]);
-      return {linear.width, linear.rows};
-    }
-    return matrix(spec, spec.shape[0], spec.shape[1]);
-  }
-
- private:
-  // A matrix of a linear, `out` x `in`.
-  [[nodiscard]] Shape matrix(const TensorSpec& spec, std::int64_t out, std::int64_t in) const {
-    const Size heads = kind_.a * kind_.d, groups = kind_.k * kind_.d;
-    switch (spec.role) {
-      case TensorRole::embedding:
-      case TensorRole::head: return {name(out, {dims_.V}), name(in, {dims_.h})};
-      case TensorRole::attention:
-        if (spec.split == SplitAxis::row) return {name(out, {dims_.h}), name(in, {heads, dims_.h})};
-        return {name(out, {heads, groups, heads + Size(2) * groups}), name(in, {dims_.h})};
-      default: break;
-    }
-    const std::vector<Size> mlp{kind_.f, Size(2) * kind_.f, kind_.expert_width, kind_.shared_width, kind_.experts,
-                                dims_.h};
-    return {name(out, mlp), name(in, mlp)};
-  }
-
-  [[nodiscard]] Size name(std::int64_t value, const std::vector<Size>& candidates) const {
-    for (const Size& candidate : candidates)
-      if (!candidate.is_zero() && symbols_.evaluate(candidate) == value) return candidate;
-    return value;
-  }
-
-  const SymbolTable& symbols_;
-  const Dims& dims_;
-  const KindDims& kind_;
-};
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
@@ -215,7 +171,7 @@ class Builder {
         continue;
       }
       if (is_vision_part(layer.section)) {
-        add_idle(spec, names.shape(spec));
+        add_idle(spec, names.shape(spec), layer);
         continue;
       }
       const std::string name = local_name(spec);
@@ -244,13 +200,13 @@ class Builder {
     }
   }
 
-  void add_idle(const TensorSpec& spec, const Shape& shape) {
-    if (!is_quantized(spec)) {
+  void add_idle(const TensorSpec& spec, const Shape& shape, const Layer& layer) {
+    if (!packed_.packs(layer.section, layer.number, spec)) {
       const DType type = spec.own_dtype.value_or(unquantized_dtype(plan_, spec.role));
       job_.idle.push_back(place_parameter(r_, plan_, shape, type, label(spec), weights_, false));
       return;
     }
-    const std::unique_ptr<QuantizedWeight> stored = store_quantized(r_, quantizer_, shape);
+    const std::unique_ptr<QuantizedWeight> stored = store_quantized(r_, quantizer_, {Size(1), shape.rows, shape.width});
     job_.idle.insert(job_.idle.end(), stored->parts.begin(), stored->parts.end());
   }
 
