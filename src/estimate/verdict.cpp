@@ -37,6 +37,7 @@ class Judgement {
         job_(job),
         bill_(bill),
         settings_(allocator_settings(plan.allocator)),
+        engine_(plan.engine),
         hardware_(shared_hardware(plan, hardware)),
         beside_(beside_allocator(hardware, plan)) {
     if (const auto usable = hardware_.usable()) capacity_ = usable->count();
@@ -90,7 +91,8 @@ class Judgement {
     totals.allocated = Range::exact(shown.allocated);
     totals.reserved = {shown.allocated, shown.reserved, std::max(shown.reserved, unlimited_.reserved_at_most)};
     const std::int64_t allocated = std::max(shown.allocated, shown.building_allocated);
-    totals.device = device_range({allocated, shown.reserved_ever(), unlimited_.reserved_at_most}, beside_, capacity_);
+    totals.device =
+        device_range({allocated, shown.reserved_ever(), unlimited_.reserved_at_most}, beside_, capacity_, engine_);
     building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = total(job_.host);
     totals.nvme = total(job_.nvme);
@@ -151,6 +153,7 @@ class Judgement {
   const Simulation& job_;
   const Bill& bill_;
   AllocatorSettings settings_;
+  Engine engine_;
   Hardware hardware_;
   Range beside_;
   std::optional<std::int64_t> capacity_;

@@ -65,8 +65,8 @@ class Comparison {
                           "no such figure: " + figure.kind + " " + figure.phase);
     const double error = relative_error(predicted->bytes, figure.bytes);
     if (std::getenv("MEMBILL_ROW") != nullptr)
-      fmt::print("{} {} {}: {} {} {:+.3f} %\n", row.id, figure.kind, figure.phase, figure.bytes, predicted->bytes,
-                 100 * error);
+      fmt::print("{} {} {}: {} {} [{} to {}] {:+.3f} %\n", row.id, figure.kind, figure.phase, figure.bytes,
+                 predicted->bytes, predicted->low, predicted->high, 100 * error);
     board_.add("every source", figure.kind == "allocated" && figure.phase != "peak" ? "allocated, phases" : figure.kind,
                error);
     if (row.cause.empty() && figure.phase == "peak") board_.add("every source, no cause known", figure.kind, error);
