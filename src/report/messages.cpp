@@ -127,7 +127,7 @@ constexpr std::array kMessages{
          "torch 2.15 autograd：各算子保存的张量（derivatives.yaml）"),
     same("torch 2.15 torch/optim, or the optimizer's own code", "torch 2.15 torch/optim，或优化器自身的代码"),
     same("the optimizer's own code", "优化器自身的代码"),
-    same("the code that packs the weights: membill formats", "打包权重的代码：membill formats"),
+    same("the code that packs the weights: membill formats", "打包权重的代码（见存储格式清单）"),
     same("Rajbhandari et al. 2020 (ZeRO), section 3.1", "Rajbhandari 等 2020（ZeRO），第 3.1 节"),
     same("trace", "事件序列"),
     // The lines on the model and the plan; values are words of a job file.
