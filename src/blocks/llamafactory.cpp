@@ -96,6 +96,7 @@ class LlamaFactoryRun : public TrlForward {
     }
     r_.set_grad_enabled(grad);
     std::vector<Tensor> halves;
+    halves.reserve(2);
     for (int i = 0; i < 2; ++i)
       halves.push_back(
           r_.empty({r_.symbols().ceil_div(f.dims.N, Size(2)), f.dims.V}, logits.dtype(), "logits of half of the rows"));

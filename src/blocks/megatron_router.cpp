@@ -30,7 +30,7 @@ Tensor gate_in_fp32(Recorder& r, Parameter& router, const Tensor& hidden) {
   if (!node) return out;
   r.record({&out}, {r.edge(hidden), r.edge(router.value)},
            [kept, kept_weight, type = hidden.dtype(), own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
-             const Shape x = kept.shape(), w = kept_weight.shape();
+             const Shape &x = kept.shape(), &w = kept_weight.shape();
              Gradients result(2);
              {
                const Tensor wide = rec.empty(x, DType::fp32, "router input gradient in fp32");

@@ -11,7 +11,8 @@ constexpr std::int64_t kFp8Group = 128;  // inputs that share a scale
 Tensor with_bias(Forward& f, Module& module, Tensor out) {
   if (module.bias == nullptr) return out;
   Recorder& r = f.r;
-  return r.add_in_place(std::move(out), r.cast(module.bias->value, out.dtype()));
+  const Tensor bias = r.cast(module.bias->value, out.dtype());
+  return r.add_in_place(std::move(out), bias);
 }
 
 // A product over a matrix that autograd saves as it saves any other operand.

@@ -51,6 +51,7 @@ void PrefixCache::split(const Tensor& past, std::vector<UnitModules>& units) {
     }
   }
   std::vector<Tensor*> outputs;
+  outputs.reserve(pairs.size());
   for (Tensor& pair : pairs) outputs.push_back(&pair);
   r.record(outputs, {r.edge(past)}, [shape = past.shape(), type = past.dtype()](Recorder& rec, Gradients&) {
     return Gradients{rec.empty(shape, type, "gradient of the prefix of all layers")};

@@ -21,7 +21,7 @@ Tensor half_matrix(Recorder& r, const Shape& shape) {
 // bitsandbytes 0.50 backends/cuda/ops.py _gemm_4bit_use_custom_cuda, as it chooses on an A100: a kernel that reads the codes itself, for
 // a small matrix and few rows.
 bool reads_codes(const Forward& f, const Shape& weight, const Size& rows) {
-  constexpr std::int64_t kSmall = 4 * 1024 * 1024, kTile = 64;
+  constexpr std::int64_t kSmall = std::int64_t{4} * 1024 * 1024, kTile = 64;
   const SymbolTable& symbols = f.r.symbols();
   const std::int64_t outputs = symbols.evaluate(weight.rows), inputs = symbols.evaluate(weight.width);
   if (inputs % kBlock != 0 || outputs * inputs >= kSmall) return false;

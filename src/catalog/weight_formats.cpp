@@ -32,6 +32,11 @@ std::vector<WeightFormatRow> plain_rows() {
        .aliases = {"float16", "half", "torch.float16"},
        .bits = 16,
        .source = "IEEE 754 binary16"},
+  };
+}
+
+std::vector<WeightFormatRow> eight_bit_rows() {
+  return {
       {.format = WeightFormat::fp8,
        .name = "fp8",
        .summary = "1 byte a weight of a linear, blocks of 128 x 128",
@@ -230,7 +235,7 @@ std::vector<WeightFormatRow> served_rows() {
 
 std::vector<WeightFormatRow> all_rows() {
   std::vector<WeightFormatRow> rows = plain_rows();
-  for (const auto& more : {bitsandbytes_rows(), post_training_rows(), served_rows()})
+  for (const auto& more : {eight_bit_rows(), bitsandbytes_rows(), post_training_rows(), served_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
   return rows;
 }

@@ -108,7 +108,8 @@ TEST_CASE("messages of many ranks in one log are kept apart") {
   std::size_t count = 0;
   for (const Message& report : reports()) {
     if (report.text.find("out of memory") == std::string::npos || report.row.find("allocated") == nullptr) continue;
-    log += "[rank" + std::to_string(count++) + "]: " + report.text + (count % 2 == 0 ? "\n" : "");
+    log += "[rank" + std::to_string(count) + "]: " + report.text + (count % 2 == 0 ? "\n" : "");
+    ++count;
   }
   const std::vector<OutOfMemoryEvent> events = find_out_of_memory(log + log);
   CHECK(events.size() == count);

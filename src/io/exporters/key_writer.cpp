@@ -102,7 +102,7 @@ std::string compute_word(const PlanText& plan) {
 }
 
 std::string offload_device(const PlanText& plan, const std::string& section) {
-  const std::string given = plan.word("sharding." + section + "_device");
+  std::string given = plan.word("sharding." + section + "_device");
   if (!given.empty()) return given;
   return plan.word("sharding.offload") == "nvme" ? "nvme" : "cpu";
 }
