@@ -101,7 +101,8 @@ Tensor convolution(Forward& f, const Tensor& given, Parameter& weight, const Sha
 // causal_conv1d_fn: silu over the first tokens of a longer convolution.
 Tensor convolve(Forward& f, const LayerContext& layer, const Tensor& mixed) {
   Recorder& r = f.r;
-  const Size channels = mixed.width(), more = f.dims.s + layer.dims.linear.kernel - Size(1);
+  const Size& channels = mixed.width();
+  const Size more = f.dims.s + layer.dims.linear.kernel - Size(1);
   const Tensor longer = convolution(f, mixed, part(layer, "conv1d").weight, {f.dims.b * more, channels});
   const Tensor first = part_of(f, longer, mixed.shape(), "gradient of the first tokens, zero-filled");
   return r.cast(activation(f, layer.kind.mlp.activation, first), mixed.dtype());

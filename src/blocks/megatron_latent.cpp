@@ -50,6 +50,7 @@ Tensor latent_flash(Forward& f, const KindDims& dims, const std::vector<Tensor>&
   Recorder& r = f.r;
   const bool node = r.needs_node({parts.data(), parts.data() + 1, parts.data() + 2});
   std::vector<Tensor> kept;
+  kept.reserve(parts.size());
   for (const Tensor& part : parts) kept.push_back(node ? r.saved(part) : Tensor());
   Tensor out = r.empty({f.dims.N, dims.a * dims.v}, f.stream, "attention output");
   const Tensor statistics = r.empty({f.dims.N * dims.a, Size(1)}, DType::fp32, "attention statistics");

@@ -196,42 +196,60 @@ Tensor parallel_cross_entropy(Forward& f, const Tensor& logits, const Tensor& la
   return loss;
 }
 
-std::vector<Tensor> dummy_gradients(Forward& f) {
-  Recorder& r = f.r;
-  std::vector<Shape> shapes;
-  const auto add = [&](const Shape& shape) {
-    const bool known = std::any_of(shapes.begin(), shapes.end(), [&](const Shape& other) {
-      return r.symbols().equal(other.rows, shape.rows) && r.symbols().equal(other.width, shape.width);
+namespace {
+
+// Shapes of the weights that a rank's linears have, each once.
+class WeightShapes {
+ public:
+  explicit WeightShapes(const Forward& f) : f_(f) {}
+
+  void add(const Shape& shape) {
+    const SymbolTable& symbols = f_.r.symbols();
+    const bool known = std::any_of(shapes_.begin(), shapes_.end(), [&](const Shape& other) {
+      return symbols.equal(other.rows, shape.rows) && symbols.equal(other.width, shape.width);
     });
-    if (!known && !shape.rows.is_zero() && !shape.width.is_zero()) shapes.push_back(shape);
-  };
-  const auto add_mlp = [&](const Size& width, bool gated) {
-    add({width * Size(gated ? 2 : 1), f.dims.h});
-    add({f.dims.h, width});
-  };
-  const auto add_latent = [&](const std::vector<TensorSpec>& tensors) {
-    for (const TensorSpec& tensor : tensors)
-      if (tensor.role == TensorRole::attention) add({Size(tensor.shape[0]), Size(tensor.shape[1])});
-  };
-  for (std::size_t section = 0; section < f.model.sections.size(); ++section)
-    for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i) {
-      const LayerKind& kind = f.model.sections[section].kinds[i];
-      const KindDims& dims = f.dims.kinds[section][i];
-      if (kind.attention.heads == 0) continue;
-      if (kind.attention.latent) {
-        add_latent(kind.tensors);
-      } else {
-        add({(dims.a + Size(2) * dims.k) * dims.d, f.dims.h});
-        add({f.dims.h, dims.a * dims.v});
-      }
-      add_mlp(kind.moe ? dims.expert_width : dims.f, kind.mlp.gated);
-      if (kind.moe) add_mlp(dims.shared_width, true);
+    if (!known && !shape.rows.is_zero() && !shape.width.is_zero()) shapes_.push_back(shape);
+  }
+
+  void add_layer(const LayerKind& kind, const KindDims& dims) {
+    if (kind.attention.heads == 0) return;
+    if (kind.attention.latent) {
+      for (const TensorSpec& tensor : kind.tensors)
+        if (tensor.role == TensorRole::attention) add({Size(tensor.shape[0]), Size(tensor.shape[1])});
+    } else {
+      add({(dims.a + Size(2) * dims.k) * dims.d, f_.dims.h});
+      add({f_.dims.h, dims.a * dims.v});
     }
-  if (f.model.sections.back().layer_kinds.empty()) add({f.dims.V, f.dims.h});
+    add_mlp(kind.moe ? dims.expert_width : dims.f, kind.mlp.gated);
+    if (kind.moe) add_mlp(dims.shared_width, true);
+  }
+
+  [[nodiscard]] const std::vector<Shape>& all() const { return shapes_; }
+
+ private:
+  void add_mlp(const Size& width, bool gated) {
+    add({width * Size(gated ? 2 : 1), f_.dims.h});
+    add({f_.dims.h, width});
+  }
+
+  const Forward& f_;
+  std::vector<Shape> shapes_;
+};
+
+}  // namespace
+
+std::vector<Tensor> dummy_gradients(Forward& f) {
   std::vector<Tensor> kept;
-  if (fuses_accumulation(f))
-    for (const Shape& shape : shapes)
-      kept.push_back(r.empty(shape, f.stream, "stand-in for a weight gradient", r.writer().item("buffers.gradients")));
+  if (!fuses_accumulation(f)) return kept;
+  WeightShapes shapes(f);
+  for (std::size_t section = 0; section < f.model.sections.size(); ++section)
+    for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i)
+      shapes.add_layer(f.model.sections[section].kinds[i], f.dims.kinds[section][i]);
+  if (f.model.sections.back().layer_kinds.empty()) shapes.add({f.dims.V, f.dims.h});
+  kept.reserve(shapes.all().size());
+  for (const Shape& shape : shapes.all())
+    kept.push_back(
+        f.r.empty(shape, f.stream, "stand-in for a weight gradient", f.r.writer().item("buffers.gradients")));
   return kept;
 }
 

@@ -98,7 +98,7 @@ void Recorder::CheckpointCall::choose_outputs(const Recorder& r, const Tensor& o
   }
 }
 
-Tensor Recorder::checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
+Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std::function<Tensor(Tensor)>& body,
                             const CheckpointVariables& variables) {
   if (!grad_enabled_) return body(std::move(input));
   auto call = std::make_shared<CheckpointCall>();

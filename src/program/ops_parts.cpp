@@ -20,9 +20,11 @@ Tensor join_gradients(Recorder& r, const Gradients& given, const std::vector<Sha
 std::vector<Tensor> Recorder::split(Tensor x, std::vector<Shape> shapes) {
   const Tensor in = std::move(x);
   std::vector<Tensor> parts;
+  parts.reserve(shapes.size());
   for (const Shape& shape : shapes) parts.push_back(view(in, shape));
   if (!needs_node({&in})) return parts;
   std::vector<Tensor*> outputs;
+  outputs.reserve(parts.size());
   for (Tensor& part : parts) outputs.push_back(&part);
   record(outputs, {edge(in)},
          [shapes = std::move(shapes), shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {

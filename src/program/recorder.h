@@ -134,7 +134,7 @@ class Recorder {
     std::int64_t parts = 1;  // each of so many ranks keeps its part of the input, whose data goes
     CheckpointEnd finished = {};
   };
-  Tensor checkpoint(Tensor input, CheckpointKind kind, const std::function<Tensor(Tensor)>& body,
+  Tensor checkpoint(Tensor input, const CheckpointKind& kind, const std::function<Tensor(Tensor)>& body,
                     const CheckpointVariables& variables = {});
   // Results of these operators are kept from a checkpoint's first forward for its recomputation
   // (torch.utils.checkpoint.create_selective_checkpoint_contexts).

@@ -19,7 +19,7 @@ constexpr std::string_view kSizes[] = {"reduce_bucket_size",
                                        "mics_shard_size"};
 
 // "offload_param.buffer_size" is the plan's offload_param_buffer_size; max_in_cpu stands alone there.
-void write_buffer(const PlanText& plan, std::string key, KeyWriter& writer) {
+void write_buffer(const PlanText& plan, const std::string& key, KeyWriter& writer) {
   std::string name = key;
   const std::size_t dot = name.find('.');
   name = name.ends_with("max_in_cpu") ? name.substr(dot + 1) : name.replace(dot, 1, "_");
