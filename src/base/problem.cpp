@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kLongestTypedWord = 64;  // longer words get no suggestion
 constexpr std::size_t kLongestQuote = 60;
+constexpr std::size_t kMostProblems = 100;  // no one reads more, and each new one is compared with all
 
 // Replaces what a terminal would obey: ASCII controls, DEL, and the C1 controls (U+0080 to U+009F, 0xC2 0x80 to 0x9F in UTF-8).
 std::string without_controls(std::string_view text) {
@@ -65,7 +66,11 @@ std::string to_text(const Problem& problem) {
 }
 
 void Problems::add(Problem problem) {
-  if (std::find(list_.begin(), list_.end(), problem) == list_.end()) list_.push_back(std::move(problem));
+  if (list_.size() > kMostProblems || std::find(list_.begin(), list_.end(), problem) != list_.end()) return;
+  if (list_.size() == kMostProblems)
+    problem = {std::move(problem.file), "",
+               "has more problems: the first " + std::to_string(kMostProblems) + " are listed", ""};
+  list_.push_back(std::move(problem));
 }
 
 std::string_view nearest_word(std::string_view typed, const std::vector<std::string_view>& words) {

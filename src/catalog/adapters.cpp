@@ -54,14 +54,20 @@ class Matcher {
     if (rewrite != nullptr) match_rewritten(*rewrite, rewritten);
   }
 
-  void match_pattern(const std::string& pattern) {
-    const std::optional<std::regex> expression = compile_pattern(pattern);
-    if (!expression) {
-      match_.failure = pattern.size() > kLongestPattern ? "the pattern of adapter targets is longer than " +
+  // Nothing, and a failure, where `pattern` is none.
+  std::optional<std::regex> compile(const std::string& pattern, const char* what) {
+    std::optional<std::regex> expression = compile_pattern(pattern);
+    if (!expression && match_.failure.empty()) {
+      match_.failure = pattern.size() > kLongestPattern ? "the pattern of " + std::string(what) + " is longer than " +
                                                               std::to_string(kLongestPattern) + " characters"
-                                                        : "'" + pattern + "' is no regular expression";
-      return;
+                                                        : quoted(pattern) + " is no regular expression";
     }
+    return expression;
+  }
+
+  void match_pattern(const std::string& pattern) {
+    const std::optional<std::regex> expression = compile(pattern, "adapter targets");
+    if (!expression) return;
     for (AdaptedModule module : all_) {
       if (module.module == ModuleKind::parameter) continue;
       std::vector<std::int64_t> layers;
@@ -161,13 +167,35 @@ class Matcher {
   }
 
   // tuners_utils.py check_target_module_exists and get_pattern_key: what is left out, and who has a rank of his own.
+  struct Narrowing {
+    std::vector<std::regex> excluded;
+    std::vector<std::pair<std::regex, std::int64_t>> ranks;
+  };
+
+  Narrowing compile_narrowing() {
+    Narrowing narrowing;
+    for (const std::string& name : plan_.exclude) {
+      if (!is_pattern(name)) continue;
+      if (auto expression = compile(name, "excluded modules")) narrowing.excluded.push_back(*std::move(expression));
+    }
+    for (const auto& [key, rank] : plan_.rank_pattern) {
+      if (auto expression = compile("(.*\\.)?(" + key + ")", "ranks"))
+        narrowing.ranks.emplace_back(*std::move(expression), rank);
+    }
+    return narrowing;
+  }
+
   void narrow_layers() {
+    const Narrowing narrowing = compile_narrowing();
     std::vector<AdaptedModule> narrowed;
     for (const AdaptedModule& module : match_.modules) {
       std::map<std::int64_t, std::vector<std::int64_t>> layers_of_rank;
       for (const std::int64_t layer : module.layers) {
         const std::string name = with_layer(module.name, layer);
-        if (!is_left_out(module, name, layer)) layers_of_rank[rank_of(name, module.rank)].push_back(layer);
+        if (is_left_out(module, name, layer, narrowing.excluded)) continue;
+        const auto other = std::find_if(narrowing.ranks.begin(), narrowing.ranks.end(),
+                                        [&](const auto& rank) { return std::regex_match(name, rank.first); });
+        layers_of_rank[other == narrowing.ranks.end() ? module.rank : other->second].push_back(layer);
       }
       for (auto& [rank, layers] : layers_of_rank) {
         narrowed.push_back(module);
@@ -178,24 +206,18 @@ class Matcher {
     match_.modules = std::move(narrowed);
   }
 
-  [[nodiscard]] bool is_left_out(const AdaptedModule& module, const std::string& name, std::int64_t layer) const {
+  [[nodiscard]] bool is_left_out(const AdaptedModule& module, const std::string& name, std::int64_t layer,
+                                 const std::vector<std::regex>& patterns) const {
     const bool in_stack = !model_.sections[module.section].layer_kinds.empty();
     if (!plan_.layers.empty() &&
         (!in_stack || std::find(plan_.layers.begin(), plan_.layers.end(), layer) == plan_.layers.end()))
       return true;
-    return std::any_of(plan_.exclude.begin(), plan_.exclude.end(), [&](const std::string& excluded) {
-      if (!is_pattern(excluded)) return ends_with_name(name, excluded);
-      const std::optional<std::regex> expression = compile_pattern(excluded);
-      return expression && std::regex_match(name, *expression);
-    });
-  }
-
-  [[nodiscard]] std::int64_t rank_of(const std::string& name, std::int64_t usual) const {
-    for (const auto& [key, rank] : plan_.rank_pattern) {
-      const std::optional<std::regex> expression = compile_pattern("(.*\\.)?(" + key + ")");
-      if (expression && std::regex_match(name, *expression)) return rank;
-    }
-    return usual;
+    const auto ends = [&](const std::string& excluded) {
+      return !is_pattern(excluded) && ends_with_name(name, excluded);
+    };
+    const auto matches = [&](const std::regex& pattern) { return std::regex_match(name, pattern); };
+    return std::any_of(plan_.exclude.begin(), plan_.exclude.end(), ends) ||
+           std::any_of(patterns.begin(), patterns.end(), matches);
   }
 
   void finish() {

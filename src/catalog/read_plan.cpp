@@ -8,6 +8,8 @@
 namespace membill {
 namespace {
 
+constexpr int kMostGuesses = 100;  // unknown keys for which a near one is looked for
+
 // A value for a row, and the key as the user wrote it.
 struct Assignment {
   const PlanFieldRow* row = nullptr;
@@ -69,7 +71,7 @@ class PlanReader {
     } else if (is_group(path)) {
       problem(typed, "needs a map, not " + describe(value), {});
     } else {
-      problem(typed, "unknown key", nearest_key(path));
+      problem(typed, "unknown key", ++unknown_ > kMostGuesses ? std::string() : nearest_key(path));
     }
   }
 
@@ -137,6 +139,7 @@ class PlanReader {
   const std::string& file_;
   Problems& problems_;
   std::vector<Assignment> assignments_;
+  int unknown_ = 0;
 };
 
 // A number as people write it: digits, no leading zero, a sign, a fraction or an exponent perhaps.

@@ -14,14 +14,6 @@ void name_model(const std::string& name, const io::DataDirs& dirs, io::ExportJob
   if (!named->preset.hub_id.empty() && named->alias.empty()) job.model = named->preset.hub_id;
 }
 
-void name_targets(const io::DataDirs& dirs, io::ExportJob& job) {
-  const bool adapts = job.plan.method != Method::full && job.plan.method != Method::freeze;
-  if (!adapts || !job.plan.adapter.targets.empty() || job.preset.empty()) return;
-  for (const std::string_view target : default_lora_targets(io::load_model(job.preset, dirs).model_type)) {
-    if (target.find_first_of("*+?[](){}|^$\\") == std::string_view::npos) job.plan.adapter.targets.emplace_back(target);
-  }
-}
-
 }  // namespace
 
 io::ExportJob export_job(const TrainingPlan& plan, const Hardware& hardware, const std::string& model,
@@ -31,7 +23,7 @@ io::ExportJob export_job(const TrainingPlan& plan, const Hardware& hardware, con
   job.count = hardware.count;
   job.nodes = hardware.nodes;
   name_model(model, dirs, job);
-  name_targets(dirs, job);
+  io::name_default_targets(job.preset, dirs, job.plan);
   return job;
 }
 

@@ -27,7 +27,8 @@ std::vector<Module> modules_of(const ModelSpec& model) {
   for (const Section& section : model.sections) {
     for (const LayerKind& kind : section.kinds) {
       for (const TensorSpec& tensor : kind.tensors) {
-        if (!tensor.buffer) modules.push_back({tensor.module_name(), tensor.module});
+        const bool bare = tensor.module == ModuleKind::parameter;
+        if (!tensor.buffer) modules.push_back({bare ? tensor.name : tensor.module_name(), tensor.module});
       }
     }
   }
@@ -59,7 +60,9 @@ void check_target(const ModelSpec& model, const std::vector<Module>& modules, co
   bool found = false;
   for (const Module& module : modules) {
     if (!ends_with_name(module.name, target)) continue;
-    if (peft::can_have_adapter(module.kind)) return;
+    // A bare parameter goes by a dotted name, as PEFT's target_parameters has it.
+    const bool named = module.kind == ModuleKind::parameter && target.find('.') != std::string::npos;
+    if (named || peft::can_have_adapter(module.kind)) return;
     found = true;
   }
   problems.add({"", "adapter.targets",

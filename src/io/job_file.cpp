@@ -102,8 +102,7 @@ Value parse_tree(std::string_view text, const std::string& file) {
 
 Value parse_tree(std::string_view text, const std::string& file, Problems& lenient) {
   const std::string_view checked = check_text(text, file);
-  if (checked[checked.find_first_not_of(" \t\r\n")] != '{' && !checked.starts_with("//") && !checked.starts_with("/*"))
-    return parse_yaml(checked, file, lenient);
+  if (!is_json_with_comments(checked)) return parse_yaml(checked, file, lenient);
   const std::string bare = without_json_comments(checked);
   if (bare == checked) return parse_json(checked, file);
   lenient.add({file, "", "holds comments or commas that JSON does not know", ""});
@@ -126,7 +125,7 @@ JobFile split_job(const Value& tree, const std::string& file, const std::string&
     } else if (const std::string_view meant = mistyped(key); !meant.empty()) {
       problems.add(Problem{file, key, "is no known key", std::string(meant)});
     } else {
-      job.plan.set(key, value);
+      job.plan.entries().emplace_back(key, value);  // a tree holds each key once
     }
   }
   return job;

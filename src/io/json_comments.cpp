@@ -5,6 +5,8 @@
 namespace membill::io {
 namespace {
 
+constexpr std::string_view kBlanks = " \t\r\n";
+
 // Behind the quoted text that begins at `at`.
 std::size_t end_of_quoted(std::string_view text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at) {
@@ -27,7 +29,24 @@ void blank(std::string& text, std::size_t from, std::size_t to) {
       [](char c) { return c != '\n' && c != '\r'; }, ' ');
 }
 
+// The first sign at or behind `at` that is no blank and in no comment; the text's end when none is.
+std::size_t first_sign(std::string_view text, std::size_t at) {
+  while (at < text.size()) {
+    const std::size_t end = end_of_comment(text, at);
+    if (end == at && kBlanks.find(text[at]) == std::string_view::npos) return at;
+    at = std::max(end, at + 1);
+  }
+  return at;
+}
+
 }  // namespace
+
+bool is_json_with_comments(std::string_view text) {
+  const std::size_t start = text.find_first_not_of(kBlanks), brace = first_sign(text, 0);
+  if (brace >= text.size() || text[brace] != '{') return false;
+  const std::size_t key = first_sign(text, brace + 1);
+  return text[start] != '#' || (key < text.size() && text[key] == '"');
+}
 
 std::string without_json_comments(std::string_view text) {
   std::string result(text);
@@ -42,7 +61,7 @@ std::string without_json_comments(std::string_view text) {
     if ((c == '}' || c == ']') && comma != std::string::npos) result[comma] = ' ';
     if (c == ',') {
       comma = at;
-    } else if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) {
+    } else if (kBlanks.find(c) == std::string_view::npos) {
       comma = std::string::npos;
     }
     at = c == '"' ? end_of_quoted(text, at) : at + 1;

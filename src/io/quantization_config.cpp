@@ -40,9 +40,9 @@ std::optional<std::int64_t> whole(const Value& map, std::initializer_list<std::s
   return std::nullopt;
 }
 
-bool flag(const Value& map, std::string_view key) {
+bool flag(const Value& map, std::string_view key, bool otherwise = false) {
   const Value& value = part(map, key);
-  return value.is_bool() && value.as_bool();
+  return value.is_bool() ? value.as_bool() : otherwise;
 }
 
 // The words of the first of `keys` that holds a list.
@@ -156,7 +156,7 @@ void read_scheme(const Value& weights, StoredWeights& stored) {
   if (word(weights, "type") == "int") {
     stored.format = integers(bits, strategy);
     stored.layout.group_size = strategy == "channel" ? -1 : group_of(group);
-    stored.layout.zero_points = !flag(weights, "symmetric");
+    stored.layout.zero_points = !flag(weights, "symmetric", true);
   } else if (bits == 8) {
     set_blocks(part(weights, "block_structure"), stored);
     if (strategy == "channel") stored.format = WeightFormat::fp8_rows;

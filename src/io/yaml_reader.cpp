@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <streambuf>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -47,7 +48,7 @@ struct Open {
   std::vector<Value::Entry> entries;
   KeyIndex keys;
   std::optional<std::string> key;  // read, its value not yet
-  bool repeats = false;            // that key stood there before
+  bool repeats = false;            // some key stood there before
   bool merging = false;            // that key is a plain `<<`
   std::vector<Value> merged;       // maps to merge, the first wins
 };
@@ -147,8 +148,8 @@ class ValueBuilder : public YAML::EventHandler {
     map.key = text;
     map.values += weight(text) - 1;
     const int first = map.keys.add(text, line);
-    map.repeats = first != 0;
     if (first == 0) return;
+    map.repeats = true;
     const std::string message = "duplicate key (first on line " + std::to_string(first) + ")";
     if (repeated_ == nullptr) return report(line, message);
     repeated_->add(Problem{file_, path(), place(line) + message, ""});
@@ -175,6 +176,7 @@ class ValueBuilder : public YAML::EventHandler {
   }
 
   static Value to_map(Open& closed) {
+    if (closed.repeats) closed.entries = with_last_values(std::move(closed.entries));
     Value map = Value::make_map(std::move(closed.entries));
     for (Value& source : closed.merged) {
       for (Value::Entry& entry : source.entries()) {
@@ -204,18 +206,24 @@ class ValueBuilder : public YAML::EventHandler {
     if (parent.merging) {
       merge(parent, std::move(finished.value), line);
     } else {
-      add_entry(parent, std::move(finished.value));
+      parent.entries.emplace_back(std::move(*parent.key), std::move(finished.value));
     }
     parent.key.reset();
   }
 
-  static void add_entry(Open& map, Value value) {
-    if (map.repeats) {
-      const auto same = [&](const Value::Entry& entry) { return entry.first == *map.key; };
-      const auto found = std::find_if(map.entries.begin(), map.entries.end(), same);
-      if (found != map.entries.end()) return void(found->second = std::move(value));
+  // Each key once, at its first place with its last value.
+  static std::vector<Value::Entry> with_last_values(std::vector<Value::Entry> entries) {
+    std::unordered_map<std::string, std::size_t> places;
+    std::vector<Value::Entry> result;
+    for (Value::Entry& entry : entries) {
+      const auto [place, is_new] = places.emplace(entry.first, result.size());
+      if (is_new) {
+        result.push_back(std::move(entry));
+      } else {
+        result[place->second].second = std::move(entry.second);
+      }
     }
-    map.entries.emplace_back(std::move(*map.key), std::move(value));
+    return result;
   }
 
   void merge(Open& map, Value source, int line) {

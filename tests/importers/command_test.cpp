@@ -49,6 +49,47 @@ TEST_CASE("words are split as a shell splits them") {
   CHECK(last_words("cat <<EOF > f\nrun --not\nEOF\nrun now > log 2>&1") == Words{"run", "now"});
 }
 
+TEST_CASE("items of arrays by number, variable, expression and key") {
+  CHECK(last_words("A=(x y z)\ni=1\nrun ${A[0]} ${A[$i]} ${A[i]} ${A[$((i + 1))]} ${A[i + 1]} ${A[7]}e") ==
+        Words{"run", "x", "y", "y", "z", "z", "e"});
+  CHECK(last_words("declare -A B=([small]=1b [\"large\"]=8b)\nsize=large\nrun ${B[small]} ${B[$size]}") ==
+        Words{"run", "1b", "8b"});
+}
+
+TEST_CASE("items of an array are split where no quotes hold them together") {
+  CHECK(last_words("A=(\"--x 1\" -y)\nrun ${A[@]}") == Words{"run", "--x", "1", "-y"});
+  CHECK(last_words("A=(\"--x 1\" -y)\nB=(${A[@]} z)\nrun \"${A[@]}\" ${#B[@]}") == Words{"run", "--x 1", "-y", "4"});
+}
+
+TEST_CASE("what a script is started with is not known") {
+  CHECK(last_words("if [ \"$1\" = big ]; then B=1; else B=2; fi\nrun $B") == Words{"run", "2"});
+  CHECK(last_words("M=$1\nif [ \"$M\" = a ]; then cat > c << EOF\nx\nEOF\nfi\nrun") == Words{"run"});
+  CHECK(last_words("B=3\nif [ -n \"$1\" ]; then B=$1; fi\nrun $B") == Words{"run", "3"});
+  CHECK(last_words("case $1 in 7b) B=7 ;; 13b) B=13 ;; esac\nrun $B") == Words{"run", "13"});
+}
+
+TEST_CASE("of a Slurm array the first task is taken") {
+  const std::string script =
+      "#!/bin/bash\n#SBATCH --array=2,4-6%2\nB=(1 2 4 8)\n"
+      "python train.py --model_name_or_path gpt2 --output_dir o --learning_rate 1 "
+      "--per_device_train_batch_size ${B[$SLURM_ARRAY_TASK_ID]} --bf16\n";
+  TrainingPlan plan;
+  const io::JobFile job = run(script, plan);
+  CHECK(plan.batch == 4);
+  CHECK(job.assumptions.back() == "the first task of the Slurm array, 2, is taken");
+}
+
+TEST_CASE("a script of many variables and commands is no burden") {
+  std::string script;
+  for (int i = 0; i < 20'000; ++i)
+    script += "V" + std::to_string(i) + "=" + std::to_string(i) + "\necho $V" + std::to_string(i / 2) + "\n";
+  const std::vector<io::ShellCommand> commands = io::split_script(script);
+  REQUIRE(commands.size() == io::kMostCommands);
+  CHECK(commands[10].words == Words{"echo", "5"});
+  CHECK(commands[10].variables.find("V11") == nullptr);
+  CHECK(*commands[11].variables.find("V11") == "11");
+}
+
 TEST_CASE("unfinished shell text ends quietly") {
   for (const char* text : {"'", "\"", "${", "$((", "$(", "a=(", "\\", "<<", "$", "${a:-${b:-", "a=(\"", "\"${"}) {
     INFO(text);

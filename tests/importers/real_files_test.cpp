@@ -108,8 +108,8 @@ void add_command(const fs::path& script, const Value& row, const std::string& na
   if (commands.empty()) return;
   std::vector<std::string> words{"--"};
   for (const auto& [variable, value] : row.find("environment")->entries()) {
-    const auto found = commands.back().variables.find(variable);
-    if (found != commands.back().variables.end()) words.push_back(variable + "=" + found->second);
+    const std::string* found = commands.back().variables.find(variable);
+    if (found != nullptr) words.push_back(variable + "=" + *found);
   }
   words.insert(words.end(), commands.back().words.begin(), commands.back().words.end());
   const cli::Outcome by_script = check({script.string()}, false), by_words = check(words, false);

@@ -112,6 +112,18 @@ TEST_CASE("storage by quant_method") {
   CHECK(weights.layout.skip == row.skip);
 }
 
+// compressed-tensors quantization/quant_args.py: symmetric is true where the file does not say it.
+TEST_CASE("schemes have zero points only where they are not symmetric") {
+  const auto scheme = [](const std::string& more) {
+    return stored(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {"num_bits": 4,
+      "type": "int", "strategy": "group", "group_size": 128)" +
+                  more + "}}}}");
+  };
+  CHECK(scheme("").layout.zero_points == false);
+  CHECK(scheme(R"(, "symmetric": true)").layout.zero_points == false);
+  CHECK(scheme(R"(, "symmetric": false)").layout.zero_points == true);
+}
+
 TEST_CASE("odd storage settings are no crash") {
   for (const char* settings :
        {"[]", "null", "4", R"({"quant_method": 4})", R"({"quant_method": "gptq", "bits": "four", "dynamic": 3})",

@@ -47,6 +47,14 @@ TEST_CASE("equal problems are held once", "[problem]") {
   }
 }
 
+TEST_CASE("no more problems are held than anyone reads", "[problem]") {
+  Problems problems;
+  for (int i = 0; i < 100'000; ++i) problems.add({"a.yaml", std::to_string(i), "is wrong", ""});
+  REQUIRE(problems.list().size() == 101);
+  CHECK(to_text(problems.list()[99]) == "a.yaml: 99: is wrong");
+  CHECK(to_text(problems.list()[100]) == "a.yaml: has more problems: the first 100 are listed");
+}
+
 TEST_CASE("the nearest word is a likely slip", "[problem]") {
   const std::vector<std::string_view> words{"adamw", "adafactor", "lion", "q_proj", "paged-adamw-8bit"};
   CHECK(nearest_word("adamv", words) == "adamw");

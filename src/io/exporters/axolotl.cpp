@@ -24,20 +24,14 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (plan.reference == "precompute") writer.set("precompute_ref_log_probs", Value::of(true));
 }
 
-void write_lora(const TrainingPlan& plan, bool four, KeyWriter& writer) {
+void write_adapter(const TrainingPlan& plan, bool four, KeyWriter& writer) {
   writer.set("adapter", Value::of(four ? "qlora" : "lora"));
-  writer.set("lora_r", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("lora_dropout", Value::of(plan.adapter.dropout));
-  const Value targets = target_list(plan, "all-linear");
-  if (targets.is_string()) {
+  LoraKeys keys{"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save", "peft_use_dora"};
+  if (target_list(plan, "").is_string()) {
     writer.set("lora_target_linear", Value::of(true));
-  } else if (!targets.items().empty()) {
-    writer.set("lora_target_modules", targets);
+    keys.targets = {};
   }
-  if (!plan.adapter.modules_to_save.empty())
-    writer.set("lora_modules_to_save", text_list(plan.adapter.modules_to_save));
-  if (plan.method == Method::dora) writer.set("peft_use_dora", Value::of(true));
+  write_lora(plan, keys, writer);
 }
 
 void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
@@ -47,7 +41,7 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (weights == "int8") writer.set("load_in_8bit", Value::of(true));
   if (four) writer.set("load_in_4bit", Value::of(true));
   if (weights == "gptq-int4") writer.set("gptq", Value::of(true));
-  if (plan.method == Method::lora || plan.method == Method::dora) return write_lora(plan, four, writer);
+  if (plan.method == Method::lora || plan.method == Method::dora) return write_adapter(plan, four, writer);
   if (plan.method == Method::freeze) {
     if (plan.freeze.trainable_layers == 0 && !plan.freeze.trainable_modules.empty())
       return writer.set("unfrozen_parameters", text_list(plan.freeze.trainable_modules));

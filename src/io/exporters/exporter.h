@@ -52,6 +52,9 @@ struct ReadBack {
 [[nodiscard]] ReadBack read_back(std::string_view format, const ExportJob& job, const std::string& text,
                                  const DataDirs& dirs, Problems& problems);
 
+// PEFT's targets for the preset's type, where a plan with adapters names none.
+void name_default_targets(const std::string& preset, const DataDirs& dirs, TrainingPlan& plan);
+
 // Fields of the plan that the exported `text` does not say: it is read back, and one line tells of each field that comes to something
 // else ("lengths: \"fixed\" cannot be said in a file of llamafactory, where it comes to \"varied\""); of a part, one line names them all.
 [[nodiscard]] std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "io/exporters/formats.h"
 #include "io/importers/importer.h"
+#include "io/model_source.h"
 #include "io/value_writer.h"
 
 namespace membill::io {
@@ -71,13 +72,22 @@ ReadBack read_back(std::string_view format, const ExportJob& job, const std::str
   return result;
 }
 
+void name_default_targets(const std::string& preset, const DataDirs& dirs, TrainingPlan& plan) {
+  if (!has_adapter(plan) || !plan.adapter.targets.empty() || preset.empty()) return;
+  for (const std::string_view target : default_lora_targets(load_model(preset, dirs).model_type)) {
+    if (target.find_first_of("*+?[](){}|^$\\") == std::string_view::npos) plan.adapter.targets.emplace_back(target);
+  }
+}
+
 std::vector<std::string> left_out(const Exporter& exporter, const ExportJob& job, const std::string& text,
                                   const DataDirs& dirs) {
   Problems problems;
-  const ReadBack read = read_back(exporter.name, job, text, dirs, problems);
+  ReadBack read = read_back(exporter.name, job, text, dirs, problems);
+  TrainingPlan meant = job.plan;
+  for (TrainingPlan* plan : {&meant, &read.plan}) name_default_targets(job.preset, dirs, *plan);
   std::vector<std::string> result;
   for (const Problem& problem : problems.list()) result.push_back(to_text(problem));
-  const std::vector<Difference> differences = compare(PlanText(job.plan), PlanText(read.plan));
+  const std::vector<Difference> differences = compare(PlanText(meant), PlanText(read.plan));
   if (exporter.part && !differences.empty()) {
     std::string keys;
     for (const Difference& difference : differences) keys += (keys.empty() ? "" : ", ") + difference.key;

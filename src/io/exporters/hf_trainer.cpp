@@ -12,12 +12,9 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (plan.method != Method::lora && plan.method != Method::dora)
     return problems.add({"", "method", PlanText(plan).word("method") + " is no flag of such scripts", "lora or full"});
   writer.set("use_lora", Value::of(true));
-  writer.set("lora_r", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("lora_dropout", Value::of(plan.adapter.dropout));
-  if (!plan.adapter.targets.empty()) writer.set("lora_target_modules", target_list(plan, "all-linear"));
-  if (!plan.adapter.modules_to_save.empty()) writer.set("modules_to_save", text_list(plan.adapter.modules_to_save));
-  if (plan.method == Method::dora) writer.set("use_dora", Value::of(true));
+  constexpr LoraKeys kKeys{"lora_r",          "lora_alpha", "lora_dropout", "lora_target_modules",
+                           "modules_to_save", "use_dora"};
+  write_lora(plan, kKeys, writer);
 }
 
 void write_base(const ExportJob& job, KeyWriter& writer) {
@@ -51,7 +48,7 @@ Value write(const ExportJob& job, Problems& problems) {
   write_base(job, writer);
   const bool flash = plan.attention == AttentionKernel::flash, eager = plan.attention == AttentionKernel::eager;
   writer.set("attn_implementation", Value::of(flash ? "flash_attention_2" : eager ? "eager" : "sdpa"));
-  if (plan.implementation == Implementation::liger) writer.set("use_liger_kernel", Value::of(true));
+  write_liger(plan, writer);
   writer.set("max_seq_length", Value::of(plan.seq));
   writer.set("packing", Value::of(plan.packing));
   write_training_arguments(job, writer, problems);

@@ -121,6 +121,35 @@ Value target_list(const TrainingPlan& plan, const std::string& all) {
   return targets.size() == 1 && targets[0] == "all-linear" ? Value::of(all) : text_list(targets);
 }
 
+void write_lora(const TrainingPlan& plan, const LoraKeys& keys, KeyWriter& writer) {
+  const AdapterPlan& adapter = plan.adapter;
+  const auto write_list = [&](std::string_view key, const Value& value, const std::vector<std::string>& names) {
+    if (key.empty() || names.empty()) return;
+    writer.set(key, keys.joined && value.is_list() ? Value::of(join(names, ",")) : value);
+  };
+  writer.set(keys.rank, Value::of(adapter.rank));
+  if (adapter.alpha) writer.set(keys.alpha, Value::of(*adapter.alpha));
+  writer.set(keys.dropout, Value::of(adapter.dropout));
+  write_list(keys.targets, target_list(plan, std::string(keys.all)), adapter.targets);
+  write_list(keys.modules_to_save, text_list(adapter.modules_to_save), adapter.modules_to_save);
+  if (plan.method == Method::dora && !keys.dora.empty()) writer.set(keys.dora, Value::of(true));
+}
+
+void write_liger(const TrainingPlan& plan, KeyWriter& writer) {
+  if (plan.implementation != Implementation::liger) return;
+  writer.set("use_liger_kernel", Value::of(true));
+  const LigerPlan& liger = plan.liger;
+  const bool whole = plan.loss == LossKind::native;
+  if (liger.rope && liger.rms_norm && liger.swiglu && liger.cross_entropy && !whole) return;
+  Value kernels = Value::make_map();
+  kernels.set("rope", Value::of(liger.rope));
+  kernels.set("rms_norm", Value::of(liger.rms_norm));
+  for (const char* gated : {"swiglu", "geglu"}) kernels.set(gated, Value::of(liger.swiglu));
+  kernels.set("cross_entropy", Value::of(liger.cross_entropy && whole));
+  kernels.set("fused_linear_cross_entropy", Value::of(liger.cross_entropy && !whole));
+  writer.set("liger_kernel_config", std::move(kernels));
+}
+
 std::string trainer_optimizer(const TrainingPlan& plan, Problems& problems) {
   if (plan.optimizer == "adamw")
     return plan.optimizer_impl == OptimizerImpl::fused ? "adamw_torch_fused" : "adamw_torch";

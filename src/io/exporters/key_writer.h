@@ -47,6 +47,15 @@ class PlanText {
 // The targets of an adapter as a list, "all-linear" as `all`.
 [[nodiscard]] Value target_list(const TrainingPlan& plan, const std::string& all);
 [[nodiscard]] Value text_list(const std::vector<std::string>& texts);
+// How a format names what PEFT's LoraConfig takes; an empty key: it has none, or the exporter writes it itself.
+struct LoraKeys {
+  std::string_view rank, alpha, dropout, targets, modules_to_save, dora;
+  std::string_view all = "all-linear";  // the word for every linear
+  bool joined = false;                  // lists are texts with commas
+};
+void write_lora(const TrainingPlan& plan, const LoraKeys& keys, KeyWriter& writer);
+// use_liger_kernel, and which of its kernels where the plan runs not all.
+void write_liger(const TrainingPlan& plan, KeyWriter& writer);
 // The optimizer as Hugging Face's Trainer names it; a problem when it has none of that kind.
 [[nodiscard]] std::string trainer_optimizer(const TrainingPlan& plan, Problems& problems);
 // "rank=128, update_proj_gap=200"; empty for none.

@@ -17,11 +17,9 @@ constexpr std::array kSwitches{Switch{"lora_query", "q_proj"}, Switch{"lora_key"
                                Switch{"lora_value", "v_proj"}, Switch{"lora_projection", "o_proj"},
                                Switch{"lora_mlp", "gate_proj"}};
 
-void write_lora(const AdapterPlan& adapter, KeyWriter& writer) {
-  writer.set("lora_r", Value::of(adapter.rank));
-  if (adapter.alpha) writer.set("lora_alpha", Value::of(*adapter.alpha));
-  writer.set("lora_dropout", Value::of(adapter.dropout));
-  const std::vector<std::string>& targets = adapter.targets;
+void write_adapter(const TrainingPlan& plan, KeyWriter& writer) {
+  write_lora(plan, {"lora_r", "lora_alpha", "lora_dropout", "", "", ""}, writer);
+  const std::vector<std::string>& targets = plan.adapter.targets;
   const auto has = [&](std::string_view name) {
     return std::find(targets.begin(), targets.end(), name) != targets.end();
   };
@@ -33,7 +31,7 @@ void write_lora(const AdapterPlan& adapter, KeyWriter& writer) {
 
 void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (job.plan.method == Method::full) return;
-  if (job.plan.method == Method::lora) return write_lora(job.plan.adapter, writer);
+  if (job.plan.method == Method::lora) return write_adapter(job.plan, writer);
   problems.add(
       {"", "method", PlanText(job.plan).word("method") + " is none of litgpt's that are read", "lora or full"});
 }

@@ -21,16 +21,8 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (job.plan.beta) writer.set("pref_beta", Value::of(*job.plan.beta));
 }
 
-void write_lora(const AdapterPlan& adapter, const TrainingPlan& plan, KeyWriter& writer) {
-  writer.set("lora_rank", Value::of(adapter.rank));
-  if (adapter.alpha) writer.set("lora_alpha", Value::of(*adapter.alpha));
-  writer.set("lora_dropout", Value::of(adapter.dropout));
-  const Value targets = target_list(plan, "all");
-  if (!adapter.targets.empty())
-    writer.set("lora_target", targets.is_list() ? Value::of(join(adapter.targets, ",")) : targets);
-  if (!adapter.modules_to_save.empty()) writer.set("additional_target", Value::of(join(adapter.modules_to_save, ",")));
-  if (plan.method == Method::dora) writer.set("use_dora", Value::of(true));
-}
+constexpr LoraKeys kLoraKeys{"lora_rank",         "lora_alpha", "lora_dropout", "lora_target",
+                             "additional_target", "use_dora",   "all",          true};
 
 void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const TrainingPlan& plan = job.plan;
@@ -43,7 +35,7 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
       writer.set("freeze_extra_modules", Value::of(join(plan.freeze.trainable_modules, ",")));
   } else if (plan.method == Method::lora || plan.method == Method::dora) {
     writer.set("finetuning_type", Value::of("lora"));
-    write_lora(plan.adapter, plan, writer);
+    write_lora(plan, kLoraKeys, writer);
   } else {
     problems.add({"", "method", PlanText(plan).word("method") + " is none of LLaMA-Factory's", "lora, freeze or full"});
   }

@@ -24,12 +24,8 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
     return problems.add({"", "method", method + " is none of ms-swift's", "lora, dora, adalora, vera, ia3 or full"});
   writer.set("tuner_type", Value::of(method == "dora" ? "lora" : method));
   if (!adapts) return;
-  writer.set("lora_rank", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("lora_dropout", Value::of(plan.adapter.dropout));
-  if (!plan.adapter.targets.empty()) writer.set("target_modules", target_list(plan, "all-linear"));
-  if (!plan.adapter.modules_to_save.empty()) writer.set("modules_to_save", text_list(plan.adapter.modules_to_save));
-  if (method == "dora") writer.set("use_dora", Value::of(true));
+  constexpr LoraKeys kKeys{"lora_rank", "lora_alpha", "lora_dropout", "target_modules", "modules_to_save", "use_dora"};
+  write_lora(plan, kKeys, writer);
 }
 
 // Autocast follows the dtype of the weights; fp16 weights that train are cast up.
@@ -54,7 +50,7 @@ void write_code(const ExportJob& job, KeyWriter& writer) {
   const TrainingPlan& plan = job.plan;
   const bool flash = plan.attention == AttentionKernel::flash, eager = plan.attention == AttentionKernel::eager;
   writer.set("attn_impl", Value::of(flash ? "flash_attn" : eager ? "eager" : "sdpa"));
-  if (plan.implementation == Implementation::liger) writer.set("use_liger_kernel", Value::of(true));
+  write_liger(plan, writer);
   writer.set("max_length", Value::of(plan.seq));
   writer.set("packing", Value::of(plan.packing));
   if (plan.padding_free && !plan.packing) writer.set("padding_free", Value::of(true));

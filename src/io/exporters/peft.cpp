@@ -21,6 +21,25 @@ const char* peft_type(Method method) {
   return nullptr;
 }
 
+void write_tokens(const AdapterPlan& adapter, KeyWriter& writer) {
+  writer.set("num_virtual_tokens", Value::of(adapter.virtual_tokens));
+  if (adapter.prefix_projection) writer.set("prefix_projection", Value::of(true));
+  if (adapter.encoder_hidden) writer.set("encoder_hidden_size", Value::of(*adapter.encoder_hidden));
+}
+
+// Which modules have no adapter, or another one.
+void write_exceptions(const AdapterPlan& adapter, KeyWriter& writer) {
+  if (!adapter.exclude.empty()) writer.set("exclude_modules", text_list(adapter.exclude));
+  std::vector<Value> layers;
+  for (const std::int64_t layer : adapter.layers) layers.push_back(Value::of(layer));
+  if (!layers.empty()) writer.set("layers_to_transform", Value::make_list(std::move(layers)));
+  Value ranks = Value::make_map();
+  for (const auto& [name, rank] : adapter.rank_pattern) ranks.set(name, Value::of(rank));
+  if (!adapter.rank_pattern.empty()) writer.set("rank_pattern", std::move(ranks));
+  if (adapter.lora_bias) writer.set("lora_bias", Value::of(true));
+  if (adapter.init_rank) writer.set("init_r", Value::of(*adapter.init_rank));
+}
+
 Value write(const ExportJob& job, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   KeyWriter writer({peft_table()});
@@ -33,16 +52,13 @@ Value write(const ExportJob& job, Problems& problems) {
   writer.set("peft_type", Value::of(type));
   writer.set("task_type", Value::of("CAUSAL_LM"));
   if (plan.method == Method::prompt || plan.method == Method::prefix || plan.method == Method::ptuning) {
-    writer.set("num_virtual_tokens", Value::of(plan.adapter.virtual_tokens));
+    write_tokens(plan.adapter, writer);
     return writer.take();
   }
-  writer.set("r", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("lora_dropout", Value::of(plan.adapter.dropout));
-  if (!plan.adapter.targets.empty()) writer.set("target_modules", target_list(plan, "all-linear"));
-  if (!plan.adapter.modules_to_save.empty()) writer.set("modules_to_save", text_list(plan.adapter.modules_to_save));
-  if (plan.method == Method::dora) writer.set("use_dora", Value::of(true));
-  if (plan.adapter.init_rank) writer.set("init_r", Value::of(*plan.adapter.init_rank));
+  LoraKeys keys{"r", "lora_alpha", "lora_dropout", "target_modules", "modules_to_save", "use_dora"};
+  if (plan.method == Method::vera) keys.dropout = "vera_dropout";
+  write_lora(plan, keys, writer);
+  write_exceptions(plan.adapter, writer);
   return writer.take();
 }
 

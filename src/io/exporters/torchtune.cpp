@@ -37,10 +37,7 @@ void write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   writer.set("model.apply_lora_to_mlp", Value::of(has("gate_proj") && has("up_proj") && has("down_proj")));
   writer.set("model.apply_lora_to_output", Value::of(std::find(plan.adapter.targets.begin(), plan.adapter.targets.end(),
                                                                "lm_head") != plan.adapter.targets.end()));
-  writer.set("model.lora_rank", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("model.lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("model.lora_dropout", Value::of(plan.adapter.dropout));
-  if (plan.method == Method::dora) writer.set("model.use_dora", Value::of(true));
+  write_lora(plan, {"model.lora_rank", "model.lora_alpha", "model.lora_dropout", "", "", "model.use_dora"}, writer);
 }
 
 std::string optimizer_component(const TrainingPlan& plan, Problems& problems) {

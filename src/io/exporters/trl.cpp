@@ -31,13 +31,9 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (plan.method != Method::lora && plan.method != Method::dora)
     return problems.add({"", "method", PlanText(plan).word("method") + " is none of TRL's flags", "lora or full"});
   writer.set("use_peft", Value::of(true));
-  writer.set("lora_r", Value::of(plan.adapter.rank));
-  if (plan.adapter.alpha) writer.set("lora_alpha", Value::of(*plan.adapter.alpha));
-  writer.set("lora_dropout", Value::of(plan.adapter.dropout));
-  if (!plan.adapter.targets.empty()) writer.set("lora_target_modules", target_list(plan, "all-linear"));
-  if (!plan.adapter.modules_to_save.empty())
-    writer.set("lora_modules_to_save", text_list(plan.adapter.modules_to_save));
-  if (plan.method == Method::dora) writer.set("use_dora", Value::of(true));
+  constexpr LoraKeys kKeys{"lora_r",  "lora_alpha", "lora_dropout", "lora_target_modules", "lora_modules_to_save",
+                           "use_dora"};
+  write_lora(plan, kKeys, writer);
 }
 
 void write_base(const ExportJob& job, KeyWriter& writer) {
@@ -56,7 +52,7 @@ void write_code(const ExportJob& job, KeyWriter& writer) {
   const TrainingPlan& plan = job.plan;
   const bool flash = plan.attention == AttentionKernel::flash, eager = plan.attention == AttentionKernel::eager;
   writer.set("attn_implementation", Value::of(flash ? "flash_attention_2" : eager ? "eager" : "sdpa"));
-  if (plan.implementation == Implementation::liger) writer.set("use_liger_kernel", Value::of(true));
+  write_liger(plan, writer);
   if (plan.checkpointing.offload) writer.set("activation_offloading", Value::of(true));
   if (plan.stage == Stage::grpo) return;
   writer.set("max_length", Value::of(plan.seq));

@@ -97,12 +97,7 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
   if (const std::int64_t tp = degree("tp_size"); tp > 1) draft.set("parallel.tp", std::optional(tp));
   if (const std::int64_t cp = degree("cp_size"); cp > 1) draft.set("parallel.cp", std::optional(cp));
   if (const std::int64_t sp = degree("sp_size"); sp > 1) draft.set("parallel.ulysses", std::optional(sp));
-  const std::int64_t replicas = degree("dp_replicate_size"), shards = degree("dp_shard_size");
-  take_data_parallel(replicas, shards, draft);
-  if (replicas > 1 && shards > 1 && !plan_text(draft, "sharding.fsdp").empty()) {
-    draft.set("sharding.fsdp", Value::of("hybrid_shard"));
-    draft.set("sharding.shard_group", std::optional(shards));
-  }
+  take_data_parallel(reader, prefix + "dp_replicate_size", prefix + "dp_shard_size", draft);
 }
 
 void read_megatron(KeyReader& reader, Draft& draft) {

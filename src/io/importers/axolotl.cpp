@@ -48,7 +48,7 @@ constexpr std::string_view kHarmless =
     "use_kernels "
     "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token "
     "additional_special_tokens "
-    "loftq_* lora_model_dir lora_fan_in_fan_out lora_rank_pattern lora_alpha_pattern "
+    "loftq_* lora_model_dir lora_fan_in_fan_out "
     "lora_on_cpu "
     "peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
     "merge_* relora* "
@@ -61,7 +61,8 @@ constexpr std::string_view kHarmless =
     "lisa_* push_to_hub* liger_layer_norm liger_use_token_scaling use_scattermoe "
     "use_sonicmoe use_* dsv4_* val_* "
     "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
-    "debug gptq_groupsize gptq_model_v1 base_model_ignore_patterns liger_rms_norm_gated "
+    "debug gptq_groupsize gptq_model_v1 gptq_disable_exllama eta_min revision_of_model llmcompressor* ray_* "
+    "expert_parallel_* base_model_ignore_patterns liger_rms_norm_gated "
     "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype final_state_dict_type "
     "gemma4_hybrid_attn_impl large_head_attention "
     "launcher launcher_args num_processes tiled_mlp_use_original_mlp gradient_checkpointing_kwargs* save_strategy lr";
@@ -106,6 +107,16 @@ void read_precision(KeyReader& reader, Draft& draft) {
   if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
 }
 
+// loaders/model.py: bnb_config_kwargs count beside adapter qlora only.
+void read_four_bits(KeyReader& reader, bool qlora, Draft& draft) {
+  if (!qlora) return set_bits(4, "nf4", true, false, draft);
+  const std::string prefix = "bnb_config_kwargs.";
+  set_bits(4, reader.text(prefix + "bnb_4bit_quant_type").value_or("nf4"),
+           reader.flag(prefix + "bnb_4bit_use_double_quant"), false, draft);
+  if (const auto skip = reader.texts(prefix + "llm_int8_skip_modules"); !skip.empty())
+    draft.set("quantization.skip", texts_value(skip));
+}
+
 void read_method(KeyReader& reader, Draft& draft) {
   const std::string adapter = to_lower(reader.text("adapter").value_or(""));
   const bool four = reader.flag("load_in_4bit") || adapter == "qlora", eight = reader.flag("load_in_8bit") && !four;
@@ -116,9 +127,15 @@ void read_method(KeyReader& reader, Draft& draft) {
     lora.dropout = reader.real("lora_dropout");
     lora.targets = reader.flag("lora_target_linear") ? std::vector<std::string>{"all-linear"}
                                                      : read_targets(reader, "lora_target_modules");
+    for (const std::string& parameter : reader.texts("lora_target_parameters")) lora.targets.push_back(parameter);
     lora.modules_to_save = reader.texts("lora_modules_to_save");
+    lora.exclude = reader.texts("lora_exclude_modules");
+    if (const Value* layers = reader.given("peft_layers_to_transform")) lora.layers = *layers;
+    lora.ranks = read_pattern(reader, "lora_rank_pattern");
+    (void)read_pattern(reader, "lora_alpha_pattern");
     lora.dora = reader.flag("peft_use_dora");
     set_lora(lora, draft);
+    if (!reader.flag("peft_autocast_adapter_dtype")) draft.set("adapter.dtype", Value::of(draft.load_dtype));
   } else if (!adapter.empty()) {
     reader.problem("adapter", quoted(adapter) + " is not billed", "lora or qlora");
   } else if (const std::vector<std::string> names = reader.texts("unfrozen_parameters"); !names.empty()) {
@@ -126,12 +143,13 @@ void read_method(KeyReader& reader, Draft& draft) {
     draft.set("freeze.trainable_layers", Value::of(0));
     std::vector<Value> patterns;
     patterns.reserve(names.size());
-    for (const std::string& name : names) patterns.push_back(Value::of(in_text_part(name)));
+    for (const std::string& name : names) patterns.push_back(Value::of(in_new_names(name)));
     draft.set("freeze.trainable_modules", Value::make_list(std::move(patterns)));
   } else {
     draft.set("method", Value::of("full"));
   }
-  if (four || eight) set_bits(four ? 4 : 8, "nf4", true, false, draft);
+  if (four) read_four_bits(reader, adapter == "qlora", draft);
+  if (eight) set_bits(8, "", false, false, draft);
   if (reader.flag("gptq")) {
     draft.quantized = true;
     draft.set("weights", Value::of("gptq-int4"));
@@ -250,15 +268,11 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
   }
   if (source.launch.accelerate) read_accelerate_part(*source.launch.accelerate, source.launch.accelerate_file, draft);
   for (const auto& [key, plan] :
-       {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp")}) {
+       {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp"),
+        std::pair("expert_parallel_size", "parallel.ep")}) {
     if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
   }
-  const auto replicas = reader.count("dp_replicate_size", 1), shards = reader.count("dp_shard_size", 1);
-  take_data_parallel(replicas.value_or(1), shards.value_or(1), draft);
-  if (replicas.value_or(1) > 1 && shards.value_or(1) > 1 && !plan_text(draft, "sharding.fsdp").empty()) {
-    draft.set("sharding.fsdp", Value::of("hybrid_shard"));
-    draft.set("sharding.shard_group", shards);
-  }
+  take_data_parallel(reader, "dp_replicate_size", "dp_shard_size", draft);
   if (const auto bucket = reader.count("ddp_bucket_cap_mb", 1); bucket && plan_text(draft, "engine").empty())
     draft.set("sharding.bucket_cap_mb", bucket);
 }
@@ -273,10 +287,11 @@ constexpr LeftOut kLeftOut[] = {
     {"lora_qkv_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
     {"lora_o_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
     {"lora_embedding_kernel", "keeps fewer activations: adapters are billed as PEFT runs them"},
+    {"ple_cpu_offload", "is not billed: per-layer embeddings are billed on the card"},
     {"tiled_mlp", "is not billed: the MLP is billed over whole sequences"},
     {"qat", "is not billed: weights are billed without fake quantisation"},
-    {"lora_target_parameters", "is not billed: adapters of linears alone are"},
-    {"peft_layers_to_transform", "is not billed: every layer is billed with adapters"},
+    {"peft_trainable_token_indices", "is not billed: the embedding is billed as frozen"},
+    {"peft_layer_replication", "is not billed: each layer is billed once"},
     {"selective_checkpointing", "is not billed: layers are billed as checkpointed whole"},
     {"layer_offloading", "is not billed: frozen layers are billed on the card"}};
 
@@ -323,7 +338,8 @@ void read(const JobSource& source, Draft& draft) {
   read_loss(reader, draft);
   state_what_is_left_out(reader, draft);
   read_engine(reader, source, draft);
-  set_quant_storage("bfloat16", draft);  // loaders/model.py: bnb_4bit_quant_storage
+  if (reader.flag("load_in_4bit"))
+    set_quant_storage(reader.text("bnb_config_kwargs.bnb_4bit_quant_storage").value_or("bfloat16"), draft);
   draft.add_records(reader);
 }
 

@@ -219,7 +219,8 @@ void read_offload(KeyReader& reader, std::int64_t stage, Draft& draft) {
   if (stage == 3 && states == "nvme") read_swapping(reader, "offload_optimizer", {"buffer_count"}, draft);
   if (weights == "nvme") read_swapping(reader, "offload_param", {"buffer_count", "buffer_size", "max_in_cpu"}, draft);
   const char* part = states != "none" ? "offload_optimizer" : "offload_param";
-  draft.set("sharding.pin_memory", Value::of(reader.flag("zero_optimization." + std::string(part) + ".pin_memory")));
+  draft.set("sharding.pin_memory",
+            Value::of(flag_or(reader, "zero_optimization." + std::string(part) + ".pin_memory", true)));
 }
 
 void read_batch(KeyReader& reader, Draft& draft) {
@@ -290,7 +291,7 @@ void read_deepspeed_part(const Value& config, const std::string& file, const Dee
     const std::optional<double> mics = reader.real("zero_optimization.mics_shard_size");
     if (mics.value_or(-1) > 0) draft.set("sharding.mics_shard_size", reader.count("zero_optimization.mics_shard_size"));
   }
-  draft.gathers_saved = reader.flag("zero_optimization.stage3_gather_16bit_weights_on_model_save");
+  draft.gathers_saved = flag_or(reader, "zero_optimization.stage3_gather_16bit_weights_on_model_save", false);
   read_offload(reader, stage, draft);
   read_batch(reader, draft);
   read_precision(reader, fill, draft);

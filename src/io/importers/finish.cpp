@@ -31,13 +31,19 @@ std::int64_t config_count(const LoadedModel& model, const char* key) {
   return value != nullptr && value->is_int() && value->as_int() > 0 ? value->as_int() : 0;
 }
 
+bool is_bitsandbytes(const StoredWeights& stored) {
+  const Packing packing = stored.format ? weight_format(*stored.format).packing : Packing::none;
+  return packing == Packing::bitsandbytes || packing == Packing::llm_int8;
+}
+
 void set_stored_weights(const StoredWeights& stored, Draft& draft) {
+  // The checkpoint's own configuration goes before the arguments that say bitsandbytes too (transformers quantizers/auto.py).
+  if (is_bitsandbytes(stored) && stored.layout.skip) draft.set("quantization.skip", texts_value(*stored.layout.skip));
   if (draft.quantized || stored.method.empty()) return;
   if (!stored.format)
     return draft.warnings.push_back("the storage of the weights, " + stored.method + ", is not modelled");
   const WeightFormatRow& row = weight_format(*stored.format);
-  if (row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8)
-    return set_bits(row.bits, std::string(row.name), stored.double_quant, true, draft);
+  if (is_bitsandbytes(stored)) return set_bits(row.bits, std::string(row.name), stored.double_quant, true, draft);
   draft.quantized = true;
   draft.stored = stored;
   draft.set("kbit_prepare", Value::of(false));  // PEFT skips it for these
@@ -117,13 +123,10 @@ void settle_saving(Draft& draft) {
   draft.set("save.state", Value::of(in_shards ? "sharded" : "full"));
 }
 
-}  // namespace
-
-ModelFacts find_model(const Draft& draft) {
+ModelFacts facts_of(const std::string& name, const Draft& draft) {
   ModelFacts facts;
-  const std::string name = draft.context.model ? *draft.context.model : draft.model.value_or("");
+  facts.name = facts.argument = name;
   if (name.empty()) return facts;
-  facts.argument = name;
   const std::string beside = (fs::path(draft.folder) / name).string();
   if (!is_there(name) && !draft.folder.empty() && is_there(beside)) facts.argument = beside;
   std::optional<LoadedModel> loaded = try_load(facts.argument, draft.context.dirs);
@@ -148,8 +151,24 @@ ModelFacts find_model(const Draft& draft) {
   return facts;
 }
 
-bool lacks_default_targets(const Draft& draft) {
-  const ModelFacts model = find_model(draft);
+}  // namespace
+
+const ModelFacts& find_model(Draft& draft) {
+  const std::string name = draft.context.model ? *draft.context.model : draft.model.value_or("");
+  if (draft.facts == nullptr || draft.facts->name != name)
+    draft.facts = std::make_shared<const ModelFacts>(facts_of(name, draft));
+  return *draft.facts;
+}
+
+std::optional<std::int64_t> longest_sequence(Draft& draft) {
+  const std::int64_t longest = find_model(draft).max_positions;
+  draft.assume(longest > 0 ? "max_length is not given: the model's own maximum, " + std::to_string(longest) + " tokens"
+                           : "max_length is not given and the model's maximum not known: 2048 taken");
+  return longest > 0 ? std::optional(longest) : std::nullopt;
+}
+
+bool lacks_default_targets(Draft& draft) {
+  const ModelFacts& model = find_model(draft);
   return model.known && default_lora_targets(model.model_type).empty();
 }
 
@@ -157,14 +176,26 @@ std::optional<std::int64_t> world_size(const Draft& draft) {
   return draft.context.gpus ? draft.context.gpus : draft.processes;
 }
 
-void take_data_parallel(std::int64_t replicas, std::int64_t shards, Draft& draft) {
+void count_local_cards(const Launch& launch, Draft& draft) {
+  const std::int64_t local = launch.environment.count("NPROC_PER_NODE");
+  if (!draft.processes && local > 0) draft.processes = local;
+}
+
+void take_data_parallel(KeyReader& reader, std::string_view replicas_key, std::string_view shards_key, Draft& draft) {
   constexpr std::int64_t kMost = 1'000'000;
-  if (world_size(draft) || (replicas < 2 && shards < 2) || replicas > kMost || shards > kMost) return;
-  draft.processes = checked_mul(checked_mul(replicas, shards), least_world(draft));
+  const std::int64_t replicas = reader.count(replicas_key, 1).value_or(1);
+  const std::int64_t shards = reader.count(shards_key, 1).value_or(1);
+  const std::int64_t others = least_world(draft);
+  if (replicas > kMost || shards > kMost / replicas || others > kMost / (replicas * shards))
+    return reader.problem(replicas > 1 ? replicas_key : shards_key, "makes more than a million cards");
+  if (!world_size(draft) && replicas * shards > 1) draft.processes = replicas * shards * others;
+  if (replicas == 1 || shards == 1 || plan_text(draft, "sharding.fsdp").empty()) return;
+  draft.set("sharding.fsdp", Value::of("hybrid_shard"));
+  draft.set("sharding.shard_group", std::optional(shards));
 }
 
 JobFile finish_draft(Draft& draft) {
-  const ModelFacts model = find_model(draft);
+  const ModelFacts& model = find_model(draft);
   settle_load_dtype(model, draft);
   settle_engine(draft);
   settle_precision(draft);

@@ -52,6 +52,8 @@ struct JobSource {
   std::vector<std::string> assumptions, warnings;  // what was taken or passed over so far
 };
 
+struct ModelFacts;  // parts.h
+
 // The job on its way to a plan. Importers set plan keys; what several of them decide together is settled by finish_draft.
 struct Draft {
   Draft(const ImportContext& ctx, Problems& found) : context(ctx), problems(found) {}
@@ -74,6 +76,7 @@ struct Draft {
   std::optional<std::string> model;           // as the framework spells it
   std::string model_key = "model";            // its key, for problems
   std::optional<Value> config;                // the model itself, where the job describes it: a Hugging Face config
+  std::shared_ptr<const ModelFacts> facts;    // what find_model found last
   std::optional<std::int64_t> processes, nodes;
   // Precision: the dtype in which unquantised weights are stored (fp32, bf16, fp16; "auto": as the checkpoint says), and the autocast.
   std::string load_dtype = "auto";

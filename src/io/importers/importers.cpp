@@ -10,6 +10,7 @@
 #include "io/importers/parts.h"
 #include "io/importers/references.h"
 #include "io/importers/shell_words.h"
+#include "io/importers/slurm.h"
 #include "io/text_file.h"
 
 namespace membill::io {
@@ -109,12 +110,17 @@ std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, co
 
 JobFile import_script(std::string_view text, const std::string& file, const std::string& folder,
                       const ImportContext& context, Problems& problems) {
-  if (std::optional<JobFile> job = import_last(split_script(text), file, folder, context, problems))
+  if (std::optional<JobFile> job = import_last(split_script(text), file, folder, context, problems)) {
+    if (std::string remark = slurm_array_remark(text); !remark.empty()) job->assumptions.push_back(std::move(remark));
     return *std::move(job);
+  }
   throw InputError(Problem{file, "", "no command in it trains a model that a known framework runs", names_of_all()});
 }
 
 void check_facts(const Value& tree, const std::string& file) {
+  if (count_keys(tree, "model_class dist_config kernel_config peft_config train_dataset") >= 2)
+    throw InputError(Problem{file, "", "is a file of LLaMA-Factory's v1 trainer (USE_V1=1), which is not read",
+                             "the same job with the keys of its v0: model_name_or_path, finetuning_type"});
   if (!is_model_config(tree)) return;
   throw InputError(Problem{file, "", "is a model's config.json, no job", "membill estimate " + file});
 }
@@ -262,6 +268,7 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   source.folder = folder;
   source.warnings = remarks_of(lenient, file);
   if (tree.is_map()) source.keys = with_variables(tree, {}, source.assumptions);
+  if (!context.format) check_facts(tree, file);
   const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
   if (own) {
     for (const Problem& problem : lenient.list()) problems.add(problem);
@@ -270,7 +277,6 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   if (!tree.is_map())
     throw InputError(
         Problem{file, "", "a job file is a map of keys, not " + std::string(Value::kind_name(tree.kind())), ""});
-  if (!context.format) check_facts(tree, file);
   return import_source(source, context, problems);
 }
 

@@ -36,8 +36,14 @@ std::optional<bool> as_flag(const Value& value) {
   return std::nullopt;
 }
 
-// A number that was written as text, as on a command line.
-Value unquoted(const Value& value) { return value.is_string() ? flag_value(value.as_string()) : value; }
+// A number that was written as text, as on a command line, or as Python may write it: 500_000.
+Value unquoted(const Value& value) {
+  if (!value.is_string()) return value;
+  std::string text = value.as_string();
+  if (text.find_first_not_of("0123456789_") == std::string::npos && !text.starts_with('0') && !text.starts_with('_'))
+    std::erase(text, '_');
+  return flag_value(text);
+}
 
 std::optional<std::int64_t> as_count(const Value& value) {
   const Value number = unquoted(value);
@@ -281,10 +287,10 @@ void KeyReader::record_key(const Value& value, const std::string& key, std::vect
     const bool shadowed = main != known && main != nullptr && find(main->key).key != key;
     record.state = asked && !shadowed && !says_nothing(value) ? KeyState::read : KeyState::idle;
     record.note = main == nullptr ? known->meaning : main->meaning;
-  } else if (is_harmless(key)) {
-    record.state = KeyState::harmless;
   } else if (value.is_map() && leads_further(key)) {
     return record_map(value, key + ".", records);
+  } else if (is_harmless(key)) {
+    record.state = KeyState::harmless;
   } else if (records.size() < kMostGuesses) {
     record.note = nearest(key);
   }

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "io/importers/launch_programs.h"
 #include "io/importers/shipped_accelerate.h"
+#include "io/importers/slurm.h"
 #include "io/text_file.h"
 #include "membill/catalog.h"
 
@@ -34,12 +36,15 @@ class LauncherReader {
       const std::size_t equals = cursor_.word().find('=');
       const bool assignment =
           equals != std::string::npos && equals > 0 && !is_option(cursor_.word()) && cursor_.word().find('/') > equals;
-      if (assignment) source_.launch.environment[cursor_.word().substr(0, equals)] = cursor_.word().substr(equals + 1);
+      if (assignment)
+        source_.launch.environment.set(cursor_.word().substr(0, equals), cursor_.word().substr(equals + 1));
       if (!wrapper && !assignment && !(wrapped_ && cursor_.word().starts_with("-"))) return;
       wrapped_ = wrapped_ || wrapper;
       ++cursor_.at;
     }
   }
+
+  [[nodiscard]] Variables& environment() { return source_.launch.environment; }
 
   static bool starts_training(const std::string& name) {
     const auto is_tool = [&](const TrainingTool& tool) { return tool.name == name; };
@@ -53,43 +58,19 @@ class LauncherReader {
     by_slurm_ = base_name(cursor_.word()) == "srun";
     const std::size_t start = cursor_.at + 1;
     while (!cursor_.done() && !starts_training(base_name(cursor_.word()))) ++cursor_.at;
-    if (by_slurm_) read_srun(start, cursor_.at);
-  }
-
-  // srun's own options say nodes and tasks where the script's #SBATCH lines do not.
-  void read_srun(std::size_t from, std::size_t to) {
-    static constexpr std::pair<std::string_view, const char*> kNames[] = {
-        {"--nodes", "SLURM_NNODES"},
-        {"-N", "SLURM_NNODES"},
-        {"--ntasks", "SLURM_NTASKS"},
-        {"-n", "SLURM_NTASKS"},
-        {"--ntasks-per-node", "SLURM_NTASKS_PER_NODE"}};
-    for (std::size_t i = from; i < to; ++i) {
-      const std::string& word = cursor_.words[i];
-      const std::size_t equals = std::min(word.find('='), word.size());
-      for (const auto& [name, variable] : kNames) {
-        if (word.substr(0, equals) != name) continue;
-        if (equals < word.size()) source_.launch.environment[variable] = word.substr(equals + 1);
-        if (equals == word.size() && i + 1 < to) source_.launch.environment[variable] = cursor_.words[i + 1];
-      }
-    }
+    // srun's own options go before the script's #SBATCH lines.
+    if (by_slurm_) read_slurm_options(std::span(cursor_.words).subspan(start, cursor_.at - start), environment());
   }
 
   // Where srun itself starts a process for each card.
   void count_tasks() {
-    const std::int64_t nodes = variable("SLURM_NNODES"), local = variable("SLURM_NTASKS_PER_NODE");
-    const std::int64_t tasks = variable("SLURM_NTASKS");
+    const std::int64_t nodes = environment().count("SLURM_NNODES");
+    const std::int64_t local = environment().count("SLURM_NTASKS_PER_NODE"),
+                       tasks = environment().count("SLURM_NTASKS");
     if (nodes > 1) source_.launch.nodes = nodes;
     if (tasks > 0) source_.launch.processes = tasks;
     if (local > 0) source_.launch.processes = local * std::max<std::int64_t>(nodes, 1);
     source_.launch.distributed = source_.launch.distributed || source_.launch.processes.value_or(1) > 1;
-  }
-
-  // A number among the environment's variables; 0: none.
-  std::int64_t variable(const char* name) const {
-    const auto found = source_.launch.environment.find(name);
-    const Value value = found == source_.launch.environment.end() ? Value() : flag_value(found->second);
-    return value.is_int() && value.as_int() > 0 && value.as_int() < kMostCards ? value.as_int() : 0;
   }
 
   bool find_program() {
@@ -119,8 +100,8 @@ class LauncherReader {
   // Tools that start a process for each visible card by themselves.
   void count_launched_cards() {
     count_visible_cards();
-    if (const std::int64_t local = variable("NPROC_PER_NODE"); local > 0) source_.launch.processes = local;
-    const std::int64_t nodes = variable("NNODES");
+    if (const std::int64_t local = environment().count("NPROC_PER_NODE"); local > 0) source_.launch.processes = local;
+    const std::int64_t nodes = environment().count("NNODES");
     if (nodes < 2 || !source_.launch.processes) return;
     source_.launch.nodes = nodes;
     *source_.launch.processes *= nodes;
@@ -189,11 +170,9 @@ class LauncherReader {
   }
 
   void count_visible_cards() {
-    const auto found = source_.launch.environment.find("CUDA_VISIBLE_DEVICES");
-    if (found == source_.launch.environment.end() || found->second.empty() ||
-        found->second.find('$') != std::string::npos)
-      return;
-    source_.launch.processes = std::count(found->second.begin(), found->second.end(), ',') + 1;
+    const std::string* visible = environment().find("CUDA_VISIBLE_DEVICES");
+    if (visible == nullptr || visible->empty() || visible->find('$') != std::string::npos) return;
+    source_.launch.processes = std::count(visible->begin(), visible->end(), ',') + 1;
   }
 
   bool read_accelerate(bool has_command) {
@@ -324,14 +303,16 @@ bool read_launcher(WordCursor& cursor, JobSource& source, Problems& problems) {
   return LauncherReader(cursor, source, problems).read();
 }
 
-std::optional<Value> read_named_file(const std::string& path, const std::string& key, const JobSource& source,
+std::optional<Value> read_named_file(const std::string& path, const std::string& key, JobSource& source,
                                      Problems& problems) {
   const ImportContext context;
   Draft draft(context, problems);
   draft.file = source.file;
   draft.folder = source.folder;
   draft.files = source.launch.files;
-  return read_part(path, draft, key);
+  std::optional<Value> part = read_part(path, draft, key);
+  for (std::string& warning : draft.warnings) source.warnings.push_back(std::move(warning));
+  return part;
 }
 
 }  // namespace membill::io

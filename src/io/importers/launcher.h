@@ -22,8 +22,8 @@ struct WordCursor {
 // Reads the words up to the program's arguments into `source.launch`; false: they start no program that could train.
 [[nodiscard]] bool read_launcher(WordCursor& cursor, JobSource& source, Problems& problems);
 
-// The file `path` that a command or a launcher names under `key`.
-[[nodiscard]] std::optional<Value> read_named_file(const std::string& path, const std::string& key,
-                                                   const JobSource& source, Problems& problems);
+// The file `path` that a command or a launcher names under `key`; what its reader passes over is warned of in `source`.
+[[nodiscard]] std::optional<Value> read_named_file(const std::string& path, const std::string& key, JobSource& source,
+                                                   Problems& problems);
 
 }  // namespace membill::io

@@ -95,12 +95,7 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
 void read_lengths(KeyReader& reader, Draft& draft) {
   std::optional<std::int64_t> length = reader.count("max_length", 1);
   if (!length) length = reader.count("seq_length", 1);
-  if (!length) {
-    const ModelFacts model = find_model(draft);
-    if (model.max_positions > 0) length = model.max_positions;
-    draft.assume(length ? "max_length is not given: the model's own maximum, " + std::to_string(*length) + " tokens"
-                        : "max_length is not given and the model's maximum not known: 2048 taken");
-  }
+  if (!length) length = longest_sequence(draft);
   draft.set("seq", length);
   draft.set("packing", Value::of(reader.flag("packing")));
   draft.set("padding_free", Value::of(reader.flag("padding_free")));
@@ -130,11 +125,7 @@ int claim(const JobSource& source) {
 void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, megatron_step_table()}, draft.problems);
   draft.model = reader.text("model");
-  if (const auto found = source.launch.environment.find("NPROC_PER_NODE");
-      !draft.processes && found != source.launch.environment.end()) {
-    const Value count = flag_value(found->second);
-    if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
-  }
+  count_local_cards(source.launch, draft);
   read_stage(source, reader, draft);
   read_megatron_step(reader, draft);
   read_lengths(reader, draft);

@@ -167,8 +167,8 @@ void read_base(KeyReader& reader, Draft& draft) {
 // Autocast follows the weights' dtype: bf16 for bf16, fp16 for all others.
 void read_autocast(Draft& draft) {
   if (draft.load_dtype == "auto") {
-    const ModelFacts model = find_model(draft);
-    draft.load_dtype = model.stored_dtype.empty() ? "bf16" : model.stored_dtype;
+    const std::string& stored = find_model(draft).stored_dtype;
+    draft.load_dtype = stored.empty() ? "bf16" : stored;
   }
   draft.bf16 = draft.load_dtype == "bf16";
   draft.fp16 = !draft.bf16;
@@ -177,7 +177,7 @@ void read_autocast(Draft& draft) {
 }
 
 // DEFAULT of 2.x: the query, key and value weights, under the model's own names (swift/llm/utils/model.py, LoRATM).
-std::vector<std::string> default_targets(const Draft& draft) {
+std::vector<std::string> default_targets(Draft& draft) {
   static constexpr std::pair<std::string_view, std::string_view> kJoined[] = {{"qwen", "c_attn"},
                                                                               {"baichuan", "W_pack"},
                                                                               {"chatglm", "query_key_value"},
@@ -187,7 +187,7 @@ std::vector<std::string> default_targets(const Draft& draft) {
                                                                               {"dbrx", "Wqkv"},
                                                                               {"gpt2", "c_attn"},
                                                                               {"falcon", "query_key_value"}};
-  const std::string type = find_model(draft).model_type;
+  const std::string& type = find_model(draft).model_type;
   for (const auto& [model_type, name] : kJoined) {
     if (type == model_type) return {std::string(name)};
   }
@@ -230,12 +230,7 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   const bool packing = reader.flag("packing");
   std::optional<std::int64_t> length = reader.count("max_length", 1);
   if (packing && reader.is_given("packing_length")) length = reader.count("packing_length", 1);
-  if (!length) {
-    const ModelFacts model = find_model(draft);
-    if (model.max_positions > 0) length = model.max_positions;
-    draft.assume(length ? "max_length is not given: the model's own maximum, " + std::to_string(*length) + " tokens"
-                        : "max_length is not given and the model's maximum not known: 2048 taken");
-  }
+  if (!length) length = longest_sequence(draft);
   draft.set("seq", length);
   draft.set("packing", Value::of(packing));
   draft.set("padding_free", Value::of(reader.flag("padding_free") || packing));
@@ -326,11 +321,7 @@ void read(const JobSource& source, Draft& draft) {
   draft.model = reader.text("model");
   if (draft.model && draft.model->starts_with("qwen1half")) draft.model->replace(4, 5, "1.5");  // 2.x's model_type
   draft.model_key = "model";
-  if (!draft.processes) {
-    const auto found = source.launch.environment.find("NPROC_PER_NODE");
-    const Value count = found == source.launch.environment.end() ? Value() : flag_value(found->second);
-    if (count.is_int() && count.as_int() > 0) draft.processes = count.as_int();
-  }
+  count_local_cards(source.launch, draft);
   read_stage(source, reader, draft);
   if (reader.text("train_backend") == "megatron")
     reader.problem("train_backend", "megatron of ms-swift 2 is not read", "megatron sft of ms-swift 3 and 4");

@@ -104,6 +104,17 @@ void set_lora(const LoraArguments& lora, Draft& draft) {
     targets = {"all-linear"};
   draft.set("adapter.targets", texts_value(targets));
   if (!lora.modules_to_save.empty()) draft.set("adapter.modules_to_save", texts_value(lora.modules_to_save));
+  if (!lora.exclude.empty()) draft.set("adapter.exclude", texts_value(lora.exclude));
+  if (!lora.layers.is_null()) draft.set("adapter.layers", lora.layers);
+  if (!lora.ranks.is_null()) draft.set("adapter.rank_pattern", lora.ranks);
+}
+
+Value read_pattern(KeyReader& reader, std::string_view key) {
+  const Value* given = reader.given(key);
+  if (given == nullptr) return {};
+  if (given->is_map()) return given->entries().empty() ? Value() : *given;
+  reader.problem(key, "needs a map from names of modules to numbers, not " + value_text(*given));
+  return {};
 }
 
 std::string in_text_part(std::string name) {
@@ -112,6 +123,12 @@ std::string in_text_part(std::string name) {
       name.erase(at, part.size());
   }
   return name;
+}
+
+std::string in_new_names(std::string name) {
+  constexpr std::string_view kOld = "block_sparse_moe";
+  if (const std::size_t at = name.find(kOld); at != std::string::npos) name.replace(at, kOld.size(), "mlp");
+  return in_text_part(std::move(name));
 }
 
 std::vector<std::string> read_targets(KeyReader& reader, std::string_view key) {
@@ -209,10 +226,10 @@ Value allocator_fields(const std::string& text) {
 
 void read_environment(const Launch& launch, Draft& draft) {
   for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-    const auto found = launch.environment.find(name);
-    if (found == launch.environment.end()) continue;
-    read_allocator(found->second, draft);
-    draft.records.push_back({draft.file, name, KeyState::read, found->second, "the caching allocator's settings"});
+    const std::string* found = launch.environment.find(name);
+    if (found == nullptr) continue;
+    read_allocator(*found, draft);
+    draft.records.push_back({draft.file, name, KeyState::read, *found, "the caching allocator's settings"});
   }
 }
 

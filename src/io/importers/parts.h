@@ -16,14 +16,20 @@ struct LoraArguments {
   std::optional<double> dropout;
   std::vector<std::string> targets;  // empty: PEFT's default of the model type
   std::vector<std::string> modules_to_save;
+  std::vector<std::string> exclude;  // modules that get none although a target matches
+  Value layers, ranks;               // layers that get adapters, and ranks by name or pattern; null: all, and `rank`
   bool dora = false;
 };
 void set_lora(const LoraArguments& lora, Draft& draft);
 // A module's name, or a pattern of names, inside the text part of a multimodal model.
 [[nodiscard]] std::string in_text_part(std::string name);
+// The same with the names that Transformers 5 gives Mixtral's modules.
+[[nodiscard]] std::string in_new_names(std::string name);
 [[nodiscard]] Value texts_value(const std::vector<std::string>& texts);
 // The targets under `key`: a list, names parted by commas or blanks, or one regular expression.
 [[nodiscard]] std::vector<std::string> read_targets(KeyReader& reader, std::string_view key);
+// A map from names of modules to numbers; null when absent or, with a problem, anything else.
+[[nodiscard]] Value read_pattern(KeyReader& reader, std::string_view key);
 
 // The kernel behind a framework's name of it ("flash_attention_2", "fa2", "disabled"); an unknown name is a problem of `key`.
 void set_attention(const std::string& name, const std::string& key, Draft& draft);
@@ -64,6 +70,7 @@ void take_release(const std::string& program, const std::string& version, Draft&
 
 // What the job's model says where it is known: a file, a folder or a preset.
 struct ModelFacts {
+  std::string name;       // as the job spells it
   std::string argument;   // for read_model
   std::string shapes_of;  // the preset whose shapes it has, where the name is another checkpoint's; empty: none
   bool known = false;
@@ -76,16 +83,22 @@ struct ModelFacts {
 };
 // Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the
 // assumptions once finish_draft is run.
-[[nodiscard]] ModelFacts find_model(const Draft& draft);
+[[nodiscard]] const ModelFacts& find_model(Draft& draft);
 
 // Whether the job's model is known, and PEFT has no default targets of LoRA for its type.
-[[nodiscard]] bool lacks_default_targets(const Draft& draft);
+[[nodiscard]] bool lacks_default_targets(Draft& draft);
+
+// What a sequence holds where the job does not say it and its framework takes the model's own maximum; nothing when that is unknown.
+[[nodiscard]] std::optional<std::int64_t> longest_sequence(Draft& draft);
 
 // Cards in all: --gpus, else what the launcher or the file says, else nothing.
 [[nodiscard]] std::optional<std::int64_t> world_size(const Draft& draft);
+// NPROC_PER_NODE, where no launcher says how many cards there are.
+void count_local_cards(const Launch& launch, Draft& draft);
 
-// Degrees of data parallelism that the job says: with the others they are the cards in all, where nothing else says them.
-void take_data_parallel(std::int64_t replicas, std::int64_t shards, Draft& draft);
+// Degrees of data parallelism under two keys: with the others they are the cards in all, where nothing else says them; both make FSDP
+// hybrid.
+void take_data_parallel(KeyReader& reader, std::string_view replicas_key, std::string_view shards_key, Draft& draft);
 
 // Engine, precision, storage and hardware from what the parts have gathered.
 [[nodiscard]] JobFile finish_draft(Draft& draft);

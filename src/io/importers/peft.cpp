@@ -17,6 +17,7 @@ constexpr KeyRow kRows[] = {
     {"exclude_modules", "", "modules that get none although a target matches"},
     {"layers_to_transform", "", "layers that get adapters"},
     {"rank_pattern", "", "ranks of modules that have others"},
+    {"alpha_pattern", "", "scales of modules that have others"},
     {"modules_to_save", "", "modules that train whole"},
     {"bias", "none", "biases that train"},
     {"lora_bias", "false", "LoRA's second matrix has a bias"},
@@ -31,7 +32,7 @@ constexpr KeyRow kRows[] = {
     {"encoder_reparameterization_type", "MLP", "encoder of p-tuning"},
 };
 constexpr std::string_view kHarmless =
-    "task_type inference_mode fan_in_fan_out init_lora_weights layers_pattern alpha_pattern* "
+    "task_type inference_mode fan_in_fan_out init_lora_weights layers_pattern "
     "megatron_* loftq_config* eva_config* corda_config* use_rslora revision auto_mapping* "
     "runtime_config* qalora_group_size peft_version ensure_weight_tying "
     "feedforward_modules token_dim num_* prompt_tuning_* tokenizer_* encoder_dropout encoder_num_layers target_r tinit "
@@ -78,12 +79,11 @@ void read_modules(KeyReader& reader, const std::string& method, Draft& draft) {
   for (const std::string& parameter : reader.texts("target_parameters")) lora.targets.push_back(parameter);
   lora.modules_to_save = reader.texts("modules_to_save");
   lora.dora = reader.flag("use_dora");
+  lora.exclude = names_or_pattern(reader, "exclude_modules");
+  if (const Value* layers = reader.given("layers_to_transform")) lora.layers = *layers;
+  if (method != "adalora") lora.ranks = read_pattern(reader, "rank_pattern");
+  (void)read_pattern(reader, "alpha_pattern");
   set_lora(lora, draft);
-  if (const auto exclude = names_or_pattern(reader, "exclude_modules"); !exclude.empty())
-    draft.set("adapter.exclude", texts_value(exclude));
-  if (const Value* layers = reader.given("layers_to_transform")) draft.set("adapter.layers", *layers);
-  const Value* ranks = reader.given("rank_pattern");
-  if (ranks != nullptr && !ranks->entries().empty() && method != "adalora") draft.set("adapter.rank_pattern", *ranks);
   if (reader.flag("lora_bias")) draft.set("adapter.lora_bias", Value::of(true));
   if (method == "adalora") draft.set("adapter.init_rank", reader.count("init_r", 1));
 }

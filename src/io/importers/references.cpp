@@ -84,8 +84,8 @@ class Replacer {
 };
 
 std::optional<Value> variable(std::string_view name, const Variables& environment) {
-  const auto found = environment.find(trim(name));
-  return found == environment.end() ? std::nullopt : std::optional(flag_value(found->second));
+  const std::string* found = environment.find(trim(name));
+  return found == nullptr ? std::nullopt : std::optional(flag_value(*found));
 }
 
 // "oc.env:NAME,default".

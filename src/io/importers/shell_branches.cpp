@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/text.h"
 #include "io/importers/shell_scope.h"
 #include "membill/catalog.h"
 
@@ -18,6 +19,9 @@ std::optional<std::string> operand(const std::string& word) {
   if (!word.starts_with('$')) return word.find('$') == std::string::npos ? std::optional(word) : std::nullopt;
   return std::string();
 }
+
+// $1 ... of the script itself: what it will be started with. Compared with nothing it counts as not given.
+bool is_argument(const std::string& word) { return word.size() == 2 && word[0] == '$' && is_digit(word[1]); }
 
 std::optional<bool> compare(const std::string& left, const std::string& sign, const std::string& right) {
   if (sign == "=" || sign == "==") return matches_pattern(left, right);
@@ -47,7 +51,9 @@ std::optional<bool> test(const std::vector<std::string>& words, std::size_t from
     return only ? std::optional(only->empty() == (words[from] == "-z")) : std::nullopt;
   }
   if (to - from != 3) return std::nullopt;
-  const std::optional<std::string> left = operand(words[from]), right = operand(words[from + 2]);
+  const std::string &first = words[from], &second = words[from + 2];
+  if ((is_argument(first) && !second.empty()) || (is_argument(second) && !first.empty())) return std::nullopt;
+  const std::optional<std::string> left = operand(first), right = operand(second);
   return left && right ? compare(*left, words[from + 1], *right) : std::nullopt;
 }
 
@@ -109,7 +115,7 @@ bool ShellBranches::expects_pattern() const {
 void ShellBranches::pattern(const std::vector<std::string>& alternatives) {
   Branch& branch = open_.back();
   branch.at_pattern = false;
-  const std::optional<std::string> word = operand(branch.word);
+  const std::optional<std::string> word = is_argument(branch.word) ? std::nullopt : operand(branch.word);
   const bool matches = word && std::any_of(alternatives.begin(), alternatives.end(),
                                            [&](const std::string& each) { return matches_pattern(*word, each); });
   set_skipped(branch.taken || (word && !matches));

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/text.h"
+#include "io/importers/shell_arithmetic.h"
 #include "membill/catalog.h"
 
 namespace membill::io {
@@ -120,14 +121,13 @@ bool matches_pattern(std::string_view text, std::string_view pattern) {
 }
 
 std::optional<std::string> ShellScope::value_of(std::string_view name) const {
-  const auto found = variables.find(name);
-  if (found == variables.end()) return std::nullopt;
-  return found->second;
+  const std::string* found = variables.find(name);
+  return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 void ShellScope::assign(const std::string& name, std::string value) {
   if (value.size() > kLongestValue) value.resize(kLongestValue);
-  variables[name] = std::move(value);
+  variables.set(name, std::move(value));
 }
 
 void ShellScope::assign_word(const std::string& word) {
@@ -158,19 +158,36 @@ std::optional<std::string> ShellScope::length_of(std::string_view body) const {
   return value ? std::optional(std::to_string(value->size())) : std::nullopt;
 }
 
-std::optional<std::string> ShellScope::item_of(const std::string& name, std::string_view index) const {
+std::string ShellScope::with_values(std::string_view expression) const {
+  std::string result;
+  for (std::size_t i = 0; i < expression.size() && result.size() < kLongestValue;) {
+    const std::size_t length = is_name_start(expression[i]) ? name_length(expression.substr(i)) : 0;
+    result += length > 0 ? value_of(expression.substr(i, length)).value_or("?") : std::string(1, expression[i]);
+    i += std::max(length, std::size_t{1});
+  }
+  return result;
+}
+
+// An index is a number, a variable, an expression of them, or a key; a negative one counts from the end.
+std::optional<std::string> ShellScope::item_of(const std::string& name, const std::string& index) const {
   const auto items = arrays.find(name);
-  const Value number = flag_value(index.substr(0, index.find(']')));
-  if (items == arrays.end() || !number.is_int() || number.as_int() < 0) return std::nullopt;
-  const auto place = static_cast<std::size_t>(number.as_int());
-  return place < items->second.size() ? items->second[place] : std::string();
+  if (items == arrays.end()) return std::nullopt;
+  for (const std::string& item : items->second) {  // of declare -A: [key]=value
+    if (item.starts_with("[" + index + "]=")) return item.substr(index.size() + 3);
+  }
+  const std::optional<std::int64_t> number = shell_arithmetic(with_values(index));
+  if (!number) return std::nullopt;
+  const auto size = static_cast<std::int64_t>(items->second.size());
+  const std::int64_t place = *number < 0 ? size + *number : *number;
+  return place >= 0 && place < size ? items->second[static_cast<std::size_t>(place)] : std::string();
 }
 
 std::optional<std::string> ShellScope::parameter(std::string_view body, const Expand& expand) {
   if (body.starts_with('#')) return length_of(body.substr(1));
   const std::string name(body.substr(0, name_length(body)));
   const std::string_view rest = body.substr(name.size());
-  if (rest.starts_with('[')) return item_of(name, rest.substr(1));
+  if (rest.starts_with('['))
+    return item_of(name, expand(rest.substr(1, std::max(rest.rfind(']'), std::size_t{1}) - 1)));
   std::optional<std::string> value = value_of(name);
   if (rest.empty()) return value;
   const bool colon =

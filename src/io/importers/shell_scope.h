@@ -40,8 +40,10 @@ class ShellScope {
   WrittenFiles files;
 
  private:
+  // An expression with its variables' values.
+  [[nodiscard]] std::string with_values(std::string_view expression) const;
   [[nodiscard]] std::optional<std::string> length_of(std::string_view body) const;
-  [[nodiscard]] std::optional<std::string> item_of(const std::string& name, std::string_view index) const;
+  [[nodiscard]] std::optional<std::string> item_of(const std::string& name, const std::string& index) const;
 };
 
 // Whether `word` is NAME=... or NAME+=...

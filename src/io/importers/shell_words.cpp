@@ -189,7 +189,7 @@ class Splitter : private ShellReader {
     breaks_ = quoted_ = false;
     while (at_ < text_.size() && std::string_view(" \t\r\n)").find(text_[at_]) == std::string_view::npos) take(item);
     if (array_ && item.empty()) {
-      items.insert(items.end(), pending_.begin(), pending_.end());
+      for (std::string& part : array_words()) items.push_back(std::move(part));
     } else if (breaks_ && !quoted_) {
       for (std::string& part : words_of(item)) items.push_back(std::move(part));
     } else {
@@ -199,6 +199,17 @@ class Splitter : private ShellReader {
     pending_.clear();
   }
 
+  // The items of an array; without quotes around it each is split at blanks.
+  std::vector<std::string> array_words() {
+    std::vector<std::string> items = std::exchange(pending_, {});
+    if (quoted_) return items;
+    std::vector<std::string> words;
+    for (const std::string& item : items) {
+      for (std::string& word : words_of(item)) words.push_back(std::move(word));
+    }
+    return words;
+  }
+
   void drop_word() {
     word_.clear();
     in_word_ = quoted_ = breaks_ = false;
@@ -206,7 +217,7 @@ class Splitter : private ShellReader {
 
   void end_word() {
     if (array_ && word_.empty()) {
-      for (std::string& item : pending_) add_word(std::move(item));
+      for (std::string& item : array_words()) add_word(std::move(item));
     } else if (in_word_) {
       end_plain_word();
     }
@@ -296,9 +307,9 @@ class Splitter : private ShellReader {
     }
     scope_.arrays["@"] = outer;
     for (std::size_t i = 1; i < std::min(words.size(), kMostPositions); ++i) {
-      const auto before = kept.find(std::to_string(i));
-      if (before != kept.end()) scope_.variables[before->first] = before->second;
-      if (before == kept.end()) scope_.variables.erase(std::to_string(i));
+      const std::string name = std::to_string(i);
+      const std::string* before = kept.find(name);
+      before == nullptr ? scope_.variables.unset(name) : scope_.variables.set(name, *before);
     }
   }
 

@@ -8,9 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "io/importers/variables.h"
+
 namespace membill::io {
 
-using Variables = std::map<std::string, std::string, std::less<>>;
 // Files that a script writes before it trains (cat > ds.json <<EOF), by the name that it gives them.
 using WrittenFiles = std::map<std::string, std::string, std::less<>>;
 

@@ -183,8 +183,12 @@ int claim(const JobSource& source) {
              : 0;
 }
 
-// Whether the job is one of reinforcement learning, which is refused as a whole.
+// Whether the job trains nothing, or is one of reinforcement learning: it is refused as a whole.
 bool is_refused(KeyReader& reader) {
+  if (reader.map().find("checkpointer") != nullptr && reader.map().find("optimizer") == nullptr) {
+    reader.problem("optimizer", "is missing: recipes without one evaluate, generate or quantise, and train nothing");
+    return true;
+  }
   for (const char* key : {"grpo_samples", "ppo_epochs"}) {
     if (!reader.is_given(key)) continue;
     reader.problem(key, "trains on what it generates, which is not billed");
