@@ -3,6 +3,7 @@
 #include "estimate/checks.h"
 #include "estimate/engines/placement.h"
 #include "estimate/rank_model.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -175,6 +176,17 @@ void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& p
   }
 }
 
+// deepspeed 0.19 runtime/engine.py _configure_distributed_model: without a 16-bit section every parameter has to be fp32.
+void check_torch_autocast(const TrainingPlan& plan, Problems& problems) {
+  if (!engine_flag(plan, "torch_autocast", false)) return;
+  const char* key = "sharding.torch_autocast";
+  if (plan.engine != Engine::deepspeed) return needs_engine(plan, key, "the section torch_autocast", "deepspeed", problems);
+  if (!regime(plan.precision).autocast)
+    problems.add({"", key, "is for autocast, not " + std::string(regime(plan.precision).name), "precision amp-bf16"});
+  if (plan.weights != WeightFormat::fp32)
+    problems.add({"", key, "needs fp32 weights, not " + std::string(weight_format(plan.weights).name), "weights fp32"});
+}
+
 }  // namespace
 
 void check_sharding(const TrainingPlan& plan, Problems& problems) {
@@ -199,6 +211,7 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
                   "DeepSpeed refuses " + engine_word(plan, "grad_accum_dtype", "") +
                       " beside another type of weights without ZeRO",
                   "sharding.zero 1"});
+  check_torch_autocast(plan, problems);
   const ParallelPlan& p = plan.parallel;
   if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
   if (p.pp > 1 && plan.engine != Engine::megatron)

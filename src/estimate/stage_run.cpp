@@ -68,6 +68,7 @@ TrainingPlan as_engine_runs(const TrainingPlan& plan) {
   if (megatron && plan.implementation == Implementation::hf) run.implementation = Implementation::megatron;
   const bool bf16 = plan.precision == Precision::amp_bf16;
   if ((!megatron && plan.engine != Engine::deepspeed) || (!bf16 && plan.precision != Precision::amp_fp16)) return run;
+  if (runs_torch_autocast(plan)) return run;
   run.precision = bf16 ? Precision::master_bf16 : Precision::master_fp16;
   if (!weight_format(plan.weights).quantized) run.weights = bf16 ? WeightFormat::bf16 : WeightFormat::fp16;
   return run;

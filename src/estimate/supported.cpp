@@ -94,9 +94,7 @@ std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
     return "ZeRO-3 over " + std::string(weight_format(plan.weights).name);
-  if (s.zero == 1 && accumulation_dtype(plan) != deepspeed_dtype(plan) && !runs_bf16_optimizer(plan))
-    return "grad_accum_dtype " + engine_word(plan, "grad_accum_dtype", "") +
-           " at stage 1 beside fp16 weights or offload";
+  if (s.zero == 3 && runs_torch_autocast(plan)) return "torch_autocast at stage 3";
   if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
   if (engine_number(plan, "mics_shard_size", 0) > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
   return {};
@@ -218,7 +216,8 @@ constexpr std::array kLimits{
     Limit{"precision",
           [](const Plan& p) {
             const bool fp32 = p.precision == Precision::fp32 && p.weights == WeightFormat::fp32;
-            const bool other = p.engine == Engine::deepspeed && !fp32 && !regime(as_engine_runs(p).precision).master;
+            const bool other = p.engine == Engine::deepspeed && !fp32 && !runs_torch_autocast(p) &&
+                               !regime(as_engine_runs(p).precision).master;
             return unless(!other, std::string(regime(p.precision).name) + " under DeepSpeed");
           },
           "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},

@@ -51,6 +51,7 @@ constexpr std::array kEngineKeys{
     EngineKey{"zero_hpz_partition_size", KeyKind::count, "", "ZeRO++: cards of a secondary shard"},
     EngineKey{"mics_shard_size", KeyKind::count, "", "MiCS: cards of a shard group"},
     EngineKey{"grad_accum_dtype", KeyKind::word, kFloats, "DeepSpeed: dtype in which gradients accumulate"},
+    EngineKey{"torch_autocast", KeyKind::boolean, "", "DeepSpeed: fp32 weights under autocast, no 16-bit copy beside"},
     EngineKey{"offload_optimizer_device", KeyKind::word, "cpu nvme", "ZeRO-3: where the offloaded optimizer lives"},
     EngineKey{"offload_param_device", KeyKind::word, "cpu nvme", "ZeRO-3: where the offloaded parameters live"},
     EngineKey{"offload_optimizer_buffer_count", KeyKind::count, "", "ZeRO-3: host buffers of a sub-group for NVMe"},

@@ -23,6 +23,7 @@ void FlatGroups::add_group(const std::vector<Parameter*>& members) {
   std::int64_t total = 0;
   for (const Parameter* member : members) {
     Slice& slice = slices_.at(member);
+    slice.group = groups_.size();
     slice.begin = total;
     total += slice.elements;
   }
@@ -45,6 +46,22 @@ void FlatGroups::add_group(const std::vector<Parameter*>& members) {
 const Slice* FlatGroups::find(const Parameter& parameter) const {
   const auto found = slices_.find(&parameter);
   return found == slices_.end() ? nullptr : &found->second;
+}
+
+std::set<const Parameter*> parameters_of_linears(const JobModules& job) {
+  std::set<const Parameter*> found;
+  const auto add = [&](const Modules& modules) {
+    for (const auto& module : modules.all()) {
+      if (module->adapter != nullptr) found.insert({&module->adapter->down, &module->adapter->up});
+      if (module->kind != ModuleKind::linear) continue;
+      found.insert(&module->weight);
+      if (module->bias != nullptr) found.insert(module->bias.get());
+    }
+  };
+  add(job.model.outer);
+  for (const UnitModules& unit : job.model.units)
+    for (const Modules& layer : unit.layers) add(layer);
+  return found;
 }
 
 std::int64_t reduce_bucket_elements(const TrainingPlan& plan, std::int64_t hidden) {

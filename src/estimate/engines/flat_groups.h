@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "estimate/parameters.h"
@@ -11,6 +12,7 @@ namespace membill {
 
 // A tensor's place in its group.
 struct Slice {
+  std::size_t group = 0;
   std::int64_t begin = 0, elements = 0;
   std::int64_t first_rank = 0, last_rank = 0;  // whose partitions it overlaps
   std::int64_t own_begin = 0, own_end = 0;     // the part in this rank's partition; none: begin >= end
@@ -51,6 +53,9 @@ class FlatGroups {
   std::map<const Parameter*, Slice> slices_;
   std::int64_t largest_own_slice_ = 0, largest_tensor_ = 0, own_elements_ = 0;
 };
+
+// Weights and biases of torch.nn.Linear modules, adapters' among them.
+[[nodiscard]] std::set<const Parameter*> parameters_of_linears(const JobModules& job);
 
 // Elements of the reduce bucket: 5e8 unless the plan says otherwise; auto is the square of the hidden size, as Hugging Face fills it in.
 [[nodiscard]] std::int64_t reduce_bucket_elements(const TrainingPlan& plan, std::int64_t hidden);

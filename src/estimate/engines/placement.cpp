@@ -57,7 +57,13 @@ DType code_storage(const TrainingPlan& plan) {
   return floating(engine_word(plan, "quant_storage", "uint8")).value_or(DType::uint8);
 }
 
-DType deepspeed_dtype(const TrainingPlan& plan) { return regime(plan.precision).compute; }
+bool runs_torch_autocast(const TrainingPlan& plan) {
+  return plan.engine == Engine::deepspeed && engine_flag(plan, "torch_autocast", false);
+}
+
+DType deepspeed_dtype(const TrainingPlan& plan) {
+  return runs_torch_autocast(plan) ? DType::fp32 : regime(plan.precision).compute;
+}
 
 DType accumulation_dtype(const TrainingPlan& plan) {
   return floating(engine_word(plan, "grad_accum_dtype", "")).value_or(deepspeed_dtype(plan));

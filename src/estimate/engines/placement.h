@@ -38,8 +38,10 @@ struct OffloadPlan {
 
 // The type in which bnb_4bit_quant_storage keeps packed codes.
 [[nodiscard]] DType code_storage(const TrainingPlan& plan);
-// The type of the whole model under DeepSpeed: 16 bits beside an fp32 master, or fp32.
+// The type of the whole model under DeepSpeed: 16 bits beside an fp32 master, or fp32, as under torch_autocast.
 [[nodiscard]] DType deepspeed_dtype(const TrainingPlan& plan);
+// DeepSpeed's torch_autocast section: fp32 weights under autocast, where DeepSpeed otherwise makes the whole model 16-bit.
+[[nodiscard]] bool runs_torch_autocast(const TrainingPlan& plan);
 // The type in which DeepSpeed accumulates gradients: the model's own unless data_types.grad_accum_dtype names one.
 [[nodiscard]] DType accumulation_dtype(const TrainingPlan& plan);
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "estimate/engines/flat_groups.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -16,17 +19,22 @@ class Zero12 : public EngineRun {
         plan_(plan),
         groups_(plan, hardware.count, hardware.rank.value_or(hardware.count - 1)),
         bucket_elements_(reduce_bucket_elements(plan, hidden)),
+        rank_(hardware.rank.value_or(hardware.count - 1)),
         overlaps_(engine_flag(plan, "overlap_comm", false)),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
         on_host_(plan.sharding.offload != "none"),
-        in_fp32_(accumulation_dtype(plan) != deepspeed_dtype(plan)),
+        type_(deepspeed_dtype(plan)),
+        in_fp32_(accumulation_dtype(plan) != type_),
+        accumulates_whole_(in_fp32_ && plan.sharding.zero == 1),
+        staged_(accumulates_whole_ ? DType::fp32 : type_),
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
         gradient_item_(recorder.writer().item("gradients")),
         step_item_(recorder.writer().item("step.temporaries")) {}
 
   void wrap(JobModules& job) override {
     groups_.lay_out(r_, job.trained);
-    type_ = groups_.parameters().front()->value.dtype();
+    make_buckets(job);
+    left_.resize(groups_.all().size());
     const ItemId weights = r_.writer().item(has_adapters(plan_) ? "weights.adapter" : "weights.base");
     const ItemId master = r_.writer().item("weights.master");
     job.trained.clear();
@@ -46,20 +54,18 @@ class Zero12 : public EngineRun {
   void begin_micro_batch(bool last) override { last_ = last; }
 
   void gradient_ready(Parameter& parameter) override {
-    const Slice* slice = groups_.find(parameter);
-    if (slice == nullptr) return;
-    if (in_fp32_ && parameter.gradient.dtype() != DType::fp32)
-      parameter.gradient = flat(slice->elements, DType::fp32, "gradient in fp32", gradient_item_);
-    allocate_buckets();
-    if (plan_.sharding.zero == 2 || (overlaps_ && last_)) move_to_bucket(parameter, *slice);
+    if (groups_.find(parameter) == nullptr) return;
+    for (Bucket& bucket : buckets_) allocate(bucket);
+    if (accumulates_whole_) accumulate(parameter);
+    if (plan_.sharding.zero == 2 || (overlaps_ && last_)) move_to_bucket(parameter);
   }
 
   void after_backward() override {
     if (plan_.sharding.zero == 1 && !last_) return;  // gradients wait whole for the last micro-batch
     if (plan_.sharding.zero == 1 && !overlaps_)
-      for (Parameter* parameter : groups_.parameters()) move_to_bucket(*parameter, *groups_.find(*parameter));
-    reduce();
-    buckets_.clear();
+      for (Parameter* parameter : groups_.parameters()) move_to_bucket(*parameter);
+    for (Bucket& bucket : buckets_) reduce(bucket);
+    for (Bucket& bucket : buckets_) bucket.buffers.clear();
     keep_reduced();
     for (Parameter* parameter : groups_.parameters()) parameter->gradient.drop();
   }
@@ -75,6 +81,7 @@ class Zero12 : public EngineRun {
   void before_sub_step(std::size_t index) override {
     Tensor& gradient = partitions_[index]->gradient;
     const bool last = index + 1 == partitions_.size();
+    left_[index].clear();
     if (in_fp32_) {
       gradient = std::move(accumulator_[index]);
       if (last) accumulator_.clear();
@@ -87,6 +94,10 @@ class Zero12 : public EngineRun {
     if (last || !contiguous_) kept_.clear();
   }
   void after_sub_step(std::size_t index) override { partitions_[index]->gradient.drop(); }
+  void after_step() override {
+    for (std::vector<Tensor>& group : left_) group.clear();
+    accumulator_.clear();
+  }
 
   [[nodiscard]] bool clips() const override { return true; }
 
@@ -104,7 +115,7 @@ class Zero12 : public EngineRun {
       bytes["buffers.offload"] += taken(width * group.part);
     }
     bytes["buffers.offload"] += taken(width * groups_.largest_tensor());
-    if (plan_.accumulate > 1 && plan_.sharding.zero == 2)
+    if (plan_.accumulate > 1 && plan_.sharding.zero == 2 && !in_fp32_)
       for (Parameter* parameter : groups_.parameters())
         if (const Slice& slice = *groups_.find(*parameter); slice.is_mine())
           bytes["gradients"] += taken(width * slice.elements);
@@ -116,63 +127,117 @@ class Zero12 : public EngineRun {
     return r_.empty({Size(elements), Size(1)}, type, label, item);
   }
 
-  void allocate_buckets() {
-    if (!buckets_.empty() || !contiguous_) return;
-    for (int i = 0; i < (overlaps_ ? 2 : 1); ++i)
-      buckets_.push_back(flat(bucket_elements_, type_, "reduce bucket", bucket_item_));
+  // Gradients of one type on the wire, and two buffers of them where reduction overlaps with backward.
+  struct Bucket {
+    DType sent = DType::bf16;
+    std::int64_t filled = 0;
+    std::size_t turn = 0;
+    std::vector<Parameter*> waiting;
+    std::vector<Tensor> buffers;
+  };
+
+  // torch_autocast.py: gradients of torch.nn.Linear are sent in the type of autocast, and wait in a bucket of their own.
+  void make_buckets(const JobModules& job) {
+    buckets_.emplace_back().sent = type_;
+    if (!runs_torch_autocast(plan_)) return;
+    buckets_.emplace_back().sent = regime(plan_.precision).compute;
+    linears_ = parameters_of_linears(job);
   }
 
+  Bucket& bucket_of(const Parameter& parameter) { return buckets_[linears_.count(&parameter)]; }
+
+  void allocate(Bucket& bucket) {
+    if (!bucket.buffers.empty() || !contiguous_) return;
+    for (int i = 0; i < (overlaps_ ? 2 : 1); ++i)
+      bucket.buffers.push_back(flat(bucket_elements_, staged_, "reduce bucket", bucket_item_));
+  }
+
+  // _fill_param_grad_accum_attribute: each micro-batch's gradient is cast, then added to the first's.
+  void accumulate(Parameter& parameter) {
+    Tensor cast = flat(groups_.find(parameter)->elements, DType::fp32, "gradient in fp32", gradient_item_);
+    if (Tensor& whole = whole_[&parameter]; !whole.defined()) whole = std::move(cast);
+    parameter.gradient.drop();
+  }
+
+  Tensor& to_reduce(Parameter& parameter) { return accumulates_whole_ ? whole_[&parameter] : parameter.gradient; }
+
   // The gradient is copied into the bucket; a full bucket is reduced first. A tensor larger than the bucket stays where it is.
-  void move_to_bucket(Parameter& parameter, const Slice& slice) {
-    if (!parameter.gradient.defined()) return;
-    if (filled_ + slice.elements > bucket_elements_) reduce();
-    if (on_host_ && slice.elements > bucket_elements_)
-      parameter.gradient = flat(slice.elements, type_, "gradient beside the bucket", gradient_item_);
-    filled_ += slice.elements;
-    waiting_.push_back(&parameter);
-    if (slice.elements <= bucket_elements_ && contiguous_) parameter.gradient.drop();
+  void move_to_bucket(Parameter& parameter) {
+    const Slice& slice = *groups_.find(parameter);
+    Tensor& gradient = to_reduce(parameter);
+    if (!gradient.defined()) return;
+    Bucket& bucket = bucket_of(parameter);
+    if (bucket.filled + slice.elements > bucket_elements_) {
+      reduce(bucket);
+      bucket.turn = bucket.buffers.size() - 1 - bucket.turn;
+    }
+    const bool fits = slice.elements <= bucket_elements_;
+    if (on_host_ && !fits) gradient = flat(slice.elements, staged_, "gradient beside the bucket", gradient_item_);
+    bucket.filled += slice.elements;
+    bucket.waiting.push_back(&parameter);
+    if (!fits || !contiguous_) return;
+    gradient.drop();
+    if (accumulates_whole_) gradient = bucket.buffers[bucket.turn];
   }
 
   // allreduce_and_copy_with_multiple_ranks: slices for more than one rank are reduced as one flat copy. Tensors of this rank's
   // partition then move into one buffer for all of them, whole; under stage 2 the others' gradients go.
-  void reduce() {
+  void reduce(Bucket& bucket) {
     const StreamScope scope(r_.writer(), overlaps_ ? kReduceStream : 0);
-    reduce_slices();
-    for (Parameter* parameter : waiting_) {
+    reduce_slices(bucket);
+    for (Parameter* parameter : bucket.waiting) {
       const Slice& slice = *groups_.find(*parameter);
       if (slice.is_mine()) keep_own(*parameter, slice);
+      if (accumulates_whole_) leave(*parameter, slice);
       if (plan_.sharding.zero == 2 && !(slice.is_mine() && !contiguous_)) parameter->gradient.drop();
     }
-    waiting_.clear();
-    filled_ = 0;
+    bucket.waiting.clear();
+    bucket.filled = 0;
   }
 
-  void reduce_slices() {
+  // Gradients that other ranks step with lie where they were until their group is stepped.
+  void leave(Parameter& parameter, const Slice& slice) {
+    Tensor gradient = std::move(whole_[&parameter]);
+    whole_.erase(&parameter);
+    if (!(slice.is_mine() && contiguous_)) left_[slice.group].push_back(std::move(gradient));
+  }
+
+  void reduce_slices(const Bucket& bucket) {
+    if (bucket.waiting.empty()) return;
     std::int64_t elements = 0, slices = 0, last_rank = -1;
-    for (const Parameter* parameter : waiting_) {
+    for (const Parameter* parameter : bucket.waiting) {
       const Slice& slice = *groups_.find(*parameter);
       elements += slice.elements;
       for (std::int64_t rank = slice.first_rank; rank <= slice.last_rank; ++rank) {
-        if (rank != last_rank || in_fp32_) ++slices;
+        if (rank != last_rank || (in_fp32_ && rank == rank_)) ++slices;
         last_rank = rank;
       }
+      if (in_fp32_ && slice.is_mine()) make_accumulators();
     }
-    if (waiting_.empty()) return;
-    Tensor joined;
-    if (slices > 1 || (!contiguous_ && waiting_.size() > 1))
-      joined = flat(elements, type_, "gradients of several ranks, joined", bucket_item_);
-    if (in_fp32_ && elements > bucket_elements_)
-      joined = flat(elements, type_, "gradient as it is reduced", bucket_item_);
+    const DType sent = accumulates_whole_ ? type_ : bucket.sent;
+    Tensor joined, cast;
+    if (slices > 1 || (!contiguous_ && bucket.waiting.size() > 1))
+      joined = flat(elements, staged_, "gradients of several ranks, joined", bucket_item_);
+    if (sent != staged_) {
+      cast = flat(elements, sent, "gradients as they are sent", bucket_item_);
+      joined.drop();
+    }
+    for (const Parameter* parameter : bucket.waiting)
+      if (const Slice& slice = *groups_.find(*parameter); in_fp32_ && slice.is_mine())
+        flat(slice.own(), DType::fp32, "slice in fp32", gradient_item_);
+  }
+
+  // _build_compact_grad_partition_buffer
+  void make_accumulators() {
+    if (!accumulator_.empty()) return;
+    for (const FlatGroup& group : groups_.all())
+      accumulator_.push_back(flat(group.part, DType::fp32, "accumulated gradients", gradient_item_));
   }
 
   void keep_own(Parameter& parameter, const Slice& slice) {
     if (on_host_) return send_to_host(parameter, slice);
-    if (in_fp32_) {
-      if (accumulator_.empty())
-        for (const FlatGroup& group : groups_.all())
-          accumulator_.push_back(flat(group.part, DType::fp32, "accumulated gradients", gradient_item_));
-      if (slice.elements <= bucket_elements_) flat(slice.own(), DType::fp32, "slice in fp32", gradient_item_);
-    } else if (!contiguous_) {
+    if (in_fp32_) return;
+    if (!contiguous_) {
       own_.push_back(parameter.gradient);
     } else {
       if (own_.empty())
@@ -185,7 +250,8 @@ class Zero12 : public EngineRun {
   void send_to_host(Parameter& parameter, const Slice& slice) {
     if (last_) {
       flat(2 * slice.own(), DType::fp32, "gradient slice in fp64", gradient_item_);
-      if (type_ != DType::fp32) flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
+      if (type_ != DType::fp32 && !in_fp32_)
+        flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
     }
     parameter.gradient.drop();
   }
@@ -199,15 +265,20 @@ class Zero12 : public EngineRun {
   Recorder& r_;
   const TrainingPlan& plan_;
   FlatGroups groups_;
-  std::int64_t bucket_elements_;
+  std::int64_t bucket_elements_, rank_;
   // overlap_comm: buckets are reduced on a stream whose memory the allocator keeps apart.
   static constexpr int kReduceStream = 1;
-  bool overlaps_, contiguous_, on_host_, in_fp32_, last_ = true;
+  bool overlaps_, contiguous_, on_host_;
+  DType type_;
+  bool in_fp32_, accumulates_whole_;  // gradients in fp32; and at stage 1 whole ones, until the last micro-batch
+  DType staged_;                      // type of the buckets' buffers
+  bool last_ = true;
   ItemId bucket_item_, gradient_item_, step_item_;
-  DType type_ = DType::bf16;
-  std::int64_t filled_ = 0;
-  std::vector<Parameter*> waiting_;
-  std::vector<Tensor> flat_, buckets_;
+  std::vector<Bucket> buckets_;
+  std::set<const Parameter*> linears_;
+  std::map<const Parameter*, Tensor> whole_;
+  std::vector<std::vector<Tensor>> left_;  // by group
+  std::vector<Tensor> flat_;
   std::vector<Tensor> own_,
       kept_;  // reduced gradients of every tensor that overlaps this rank's partition: this micro-batch's, all
   std::vector<Tensor> accumulator_;  // the same in fp32, this rank's part only, by group

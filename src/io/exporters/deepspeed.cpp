@@ -44,7 +44,8 @@ void write_offload(const ExportJob& job, const PlanText& plan, KeyWriter& writer
 
 void write_precision(const PlanText& plan, bool whole, KeyWriter& writer) {
   const std::string compute = compute_word(plan), precision = plan.word("precision");
-  if (precision.starts_with("amp")) {
+  const Value* autocast = plan.find("sharding.torch_autocast");
+  if (autocast != nullptr && autocast->is_bool() && autocast->as_bool()) {
     writer.set("torch_autocast.enabled", Value::of(true));
     return writer.set("torch_autocast.dtype", Value::of(compute == "fp16" ? "float16" : "bfloat16"));
   }
