@@ -180,7 +180,8 @@ void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& p
 void check_torch_autocast(const TrainingPlan& plan, Problems& problems) {
   if (!engine_flag(plan, "torch_autocast", false)) return;
   const char* key = "sharding.torch_autocast";
-  if (plan.engine != Engine::deepspeed) return needs_engine(plan, key, "the section torch_autocast", "deepspeed", problems);
+  if (plan.engine != Engine::deepspeed)
+    return needs_engine(plan, key, "the section torch_autocast", "deepspeed", problems);
   if (!regime(plan.precision).autocast)
     problems.add({"", key, "is for autocast, not " + std::string(regime(plan.precision).name), "precision amp-bf16"});
   if (plan.weights != WeightFormat::fp32)

@@ -9,6 +9,7 @@
 #include "estimate/distinct_ranks.h"
 #include "estimate/generation_range.h"
 #include "estimate/inference.h"
+#include "estimate/loading.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/saving.h"
 #include "estimate/simulation.h"
@@ -85,6 +86,9 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
   report.peak_moment = bill.peak_moment;
   report.peak_rank = bill.rank;
   judge(report, job, bill, plan, hardware, options);
+  const Loading loading = loading_of(model, plan, hardware);
+  judge_loading(report, loading, hardware);
+  if (std::string note = loading_note(loading, hardware); !note.empty()) report.assumptions.push_back(std::move(note));
   add_code_range(report, model, plan, hardware);
   mark_generation(report, model, plan);
   if (plan.stage == Stage::inference)

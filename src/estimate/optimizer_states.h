@@ -24,6 +24,7 @@ class OptimizerStates {
   [[nodiscard]] DType own_type(const TrainedParameter& trained) const;
   // Bytes that live outside of the card's allocator.
   [[nodiscard]] const HostBytes& on_host() const { return on_host_; }
+  [[nodiscard]] const HostBytes& on_nvme() const { return on_nvme_; }
   // `elements` of `type` for the parameter's item, on the card or, for a host optimizer, beside it.
   void add(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);
 
@@ -51,7 +52,7 @@ class OptimizerStates {
   const TrainingPlan& plan_;
   const OptimizerRow& row_;
   std::vector<Tensor> kept_;
-  HostBytes on_host_;
+  HostBytes on_host_, on_nvme_;
   bool tables_made_ = false;
 };
 

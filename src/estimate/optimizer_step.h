@@ -28,6 +28,7 @@ class OptimizerRun {
   [[nodiscard]] bool temporaries_known() const { return temporaries() != StepTemporaries::other; }
   // States and masters outside of the card's allocator.
   [[nodiscard]] const HostBytes& on_host() const { return states_.on_host(); }
+  [[nodiscard]] const HostBytes& on_nvme() const { return states_.on_nvme(); }
 
  private:
   void make_masters();

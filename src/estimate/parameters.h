@@ -33,6 +33,7 @@ struct TrainedParameter {
   Tensor master = {};           // the fp32 copy that the optimizer updates, in regimes that have one
   bool master_on_host = false;  // it exists, in host memory
   bool on_host = false;         // the parameter itself lives there, and so does all that the optimizer makes for it
+  bool on_nvme = false;         // in files, rather
 };
 
 struct JobModules {

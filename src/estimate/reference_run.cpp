@@ -31,6 +31,15 @@ void freeze(JobModules& job) {
   job.trained.clear();
 }
 
+using Stored = std::map<std::string, std::int64_t>;
+
+// Its weights under their own item; what its engine makes beside them as the policy's does.
+Stored of_reference(const Stored& stored) {
+  Stored bytes;
+  for (const auto& [item, taken] : stored) bytes[item == "weights.base" ? "weights.reference" : item] += taken;
+  return bytes;
+}
+
 }  // namespace
 
 ReferenceRun::ReferenceRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
@@ -44,11 +53,11 @@ ReferenceRun::ReferenceRun(Recorder& recorder, const ModelSpec& model, const Tra
 }
 
 std::map<std::string, std::int64_t> ReferenceRun::on_host() {
-  std::map<std::string, std::int64_t> bytes;
-  if (engine_ == nullptr) return bytes;
-  for (const auto& [item, taken] : engine_->on_host())
-    if (item == "weights.base") bytes["weights.reference"] += taken;
-  return bytes;
+  return engine_ == nullptr ? Stored() : of_reference(engine_->on_host());
+}
+
+std::map<std::string, std::int64_t> ReferenceRun::on_nvme() {
+  return engine_ == nullptr ? Stored() : of_reference(engine_->on_nvme());
 }
 
 ReferenceModel ReferenceRun::model() {

@@ -20,6 +20,7 @@ class ReferenceRun {
   [[nodiscard]] ReferenceModel model();
   // Bytes in host memory by item, where the engine keeps its weights there.
   [[nodiscard]] std::map<std::string, std::int64_t> on_host();
+  [[nodiscard]] std::map<std::string, std::int64_t> on_nvme();
 
  private:
   TrainingPlan plan_;

@@ -88,14 +88,15 @@ class JobRun {
     step(job, optimizer);
     writer_.begin_billed_step();
     step(job, optimizer);
-    auto& states = engine_ != nullptr && engine_->states_on_nvme() ? result.nvme : result.host;
-    for (const auto& [item, bytes] : optimizer.on_host()) states[item] = symbols_.evaluate(bytes);
+    for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
+    for (const auto& [item, bytes] : optimizer.on_nvme()) result.nvme[item] = symbols_.evaluate(bytes);
     if (!offloaded_.is_zero()) result.host["activations.boundaries"] = symbols_.evaluate(offloaded_);
     if (engine_ != nullptr) {
       for (const auto& [item, bytes] : engine_->on_host()) result.host[item] += bytes;
       for (const auto& [item, bytes] : engine_->on_nvme()) result.nvme[item] += bytes;
     }
     for (const auto& [item, bytes] : stage_->on_host()) result.host[item] += bytes;
+    for (const auto& [item, bytes] : stage_->on_nvme()) result.nvme[item] += bytes;
     if (!optimizer.temporaries_known())
       result.warnings.push_back("what one step of " + plan_.optimizer + " makes for a moment is not counted");
     result.trainable_parameters = job.trainable_elements;

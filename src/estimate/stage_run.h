@@ -53,6 +53,9 @@ class StageRun {
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() {
     return reference_model_ ? reference_model_->on_host() : std::map<std::string, std::int64_t>();
   }
+  [[nodiscard]] std::map<std::string, std::int64_t> on_nvme() {
+    return reference_model_ ? reference_model_->on_nvme() : std::map<std::string, std::int64_t>();
+  }
 
   // What a loop holds of its micro-batch's outputs goes.
   void release_outputs() {

@@ -33,6 +33,7 @@ constexpr std::array kEngineKeys{
     EngineKey{"limit_all_gathers", KeyKind::boolean, "", "FSDP: at most two units in flight"},
     EngineKey{"use_orig_params", KeyKind::boolean, "", "FSDP: parameters keep their own shapes"},
     EngineKey{"no_sync", KeyKind::boolean, "", "gradients stay whole between the steps of an accumulation"},
+    EngineKey{"cpu_ram_efficient_loading", KeyKind::boolean, "", "FSDP: one rank of a node loads the weights"},
     EngineKey{"quant_storage", KeyKind::word, "uint8 bf16 fp16 fp32", "dtype in which quantised weights are stored"},
     EngineKey{"reduce_scatter", KeyKind::boolean, "", "gradients are reduced into shards"},
     EngineKey{"bucket_cap_mb", KeyKind::count, "", "DDP: MB of a reducer bucket"},

@@ -55,9 +55,8 @@ class EngineRun {
   [[nodiscard]] virtual bool makes_states() const { return false; }
   // Bytes in host memory by item of the bill, beside the optimizer's own.
   [[nodiscard]] virtual std::map<std::string, std::int64_t> on_host() { return {}; }
-  // Bytes in files on NVMe, likewise, and whether the optimizer's own are among them.
+  // Bytes in files on NVMe, likewise.
   [[nodiscard]] virtual std::map<std::string, std::int64_t> on_nvme() { return {}; }
-  [[nodiscard]] virtual bool states_on_nvme() const { return false; }
 };
 
 // The engine of `plan`, or nullptr for plain torch. REQUIRES: validate() accepts the plan.

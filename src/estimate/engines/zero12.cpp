@@ -250,8 +250,7 @@ class Zero12 : public EngineRun {
   void send_to_host(Parameter& parameter, const Slice& slice) {
     if (last_) {
       flat(2 * slice.own(), DType::fp32, "gradient slice in fp64", gradient_item_);
-      if (type_ != DType::fp32 && !in_fp32_)
-        flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
+      if (type_ != DType::fp32 && !in_fp32_) flat(slice.own(), DType::fp32, "gradient slice in fp32", gradient_item_);
     }
     parameter.gradient.drop();
   }

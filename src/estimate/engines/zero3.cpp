@@ -166,9 +166,6 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   [[nodiscard]] bool clips() const override { return true; }
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override { return zero3_stored(plan_, stored_).host; }
   [[nodiscard]] std::map<std::string, std::int64_t> on_nvme() override { return zero3_stored(plan_, stored_).nvme; }
-  [[nodiscard]] bool states_on_nvme() const override {
-    return offload_.optimizer_on_nvme && is_swappable(4 * stored_.sub_groups.front());
-  }
 
  private:
   using Layer = std::pair<int, int>;  // unit, layer
@@ -266,7 +263,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
                       ? r_.placeholder(shape, DType::fp32)
                       : r_.empty(shape, DType::fp32, "fp32 master of a sub-group", r_.writer().item("weights.master"));
     group.trainable = true;
-    job.trained.push_back({&group, TensorRole::other, Size(part), {}, offload_.optimizer, offload_.optimizer});
+    const bool in_files = offload_.optimizer_on_nvme && is_swappable(4 * part);
+    job.trained.push_back({&group, TensorRole::other, Size(part), {}, offload_.optimizer, offload_.optimizer, in_files});
   }
 
   // Norms and biases beside linears: whole from the first use on.

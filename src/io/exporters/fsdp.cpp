@@ -41,7 +41,7 @@ Value fsdp_tree(const ExportJob& job, const std::string& prefix, bool strategy) 
   writer.set(prefix + "auto_wrap_policy", Value::of(wraps ? "TRANSFORMER_BASED_WRAP" : "NO_WRAP"));
   if (const std::string prefetch = plan.word("sharding.backward_prefetch"); !prefetch.empty())
     writer.set(prefix + "backward_prefetch", Value::of(prefetch == "none" ? "NO_PREFETCH" : upper(prefetch)));
-  for (const char* key : {"forward_prefetch", "limit_all_gathers", "use_orig_params"}) {
+  for (const char* key : {"forward_prefetch", "limit_all_gathers", "use_orig_params", "cpu_ram_efficient_loading"}) {
     if (const Value* value = plan.find("sharding." + std::string(key))) writer.set(prefix + key, *value);
   }
   return writer.take();

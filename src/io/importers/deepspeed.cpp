@@ -100,7 +100,11 @@ constexpr KeyRow kRows[] = {
     {"fp16.fp16_master_weights_and_grads", "false", "the master weights are fp16", {}, "precision_config.py"},
     {"torch_autocast.enabled", "false", "fp32 weights under autocast", {}, "precision_config.py"},
     {"torch_autocast.dtype", "bfloat16", "autocast's dtype", {}, "tensor_parallel/config.py"},
-    {"torch_autocast.lower_precision_safe_modules", "", "whose gradients are sent in autocast's dtype", {}, "config.py"},
+    {"torch_autocast.lower_precision_safe_modules",
+     "",
+     "whose gradients are sent in autocast's dtype",
+     {},
+     "config.py"},
     {"amp.enabled", "false", "Apex", {}, "precision_config.py"},
     {"data_types.grad_accum_dtype", "", "dtype in which gradients accumulate"},
     {"gradient_clipping", "", "gradients are clipped by norm"},
@@ -244,8 +248,8 @@ void read_safe_modules(KeyReader& reader) {
   const Value* modules = reader.given("torch_autocast.lower_precision_safe_modules");
   if (modules == nullptr || !modules->is_list()) return;
   for (const Value& module : modules->items())
-    if (module.is_string() && (module.as_string() == "torch.nn.Linear" ||
-                               module.as_string() == "torch.nn.modules.linear.Linear"))
+    if (module.is_string() &&
+        (module.as_string() == "torch.nn.Linear" || module.as_string() == "torch.nn.modules.linear.Linear"))
       return;
   reader.problem("torch_autocast.lower_precision_safe_modules", "a list without torch.nn.Linear is not read");
 }
@@ -257,7 +261,8 @@ void read_precision(KeyReader& reader, const DeepSpeedFill& fill, Draft& draft) 
     const std::string dtype = reader.text("torch_autocast.dtype").value_or("bfloat16");
     draft.own_precision = true;
     if (draft.bf16 || draft.fp16)
-      reader.problem("torch_autocast.enabled", "beside a 16-bit section it is not read; without one the weights are fp32");
+      reader.problem("torch_autocast.enabled",
+                     "beside a 16-bit section it is not read; without one the weights are fp32");
     read_safe_modules(reader);
     if (!draft.quantized) draft.set("weights", Value::of("fp32"));
     draft.set("sharding.torch_autocast", Value::of(true));

@@ -26,10 +26,11 @@ constexpr KeyRow kRows[] = {
     {"activation_checkpointing", "false", "layers are checkpointed by the wrapper"},
     {"state_dict_type", "FULL_STATE_DICT", "whether a checkpoint holds the whole state"},
     {"cpu_offload_pin_memory", "true", "offloaded shards are page-locked"},
+    {"cpu_ram_efficient_loading", "false", "one rank of a node loads the weights"},
     {"mixed_precision_policy", "", "dtype of gathered weights and reduced gradients"},
 };
 constexpr std::string_view kHarmless =
-    "cpu_ram_efficient_loading sync_module_states final_state_dict_type ignored_modules xla "
+    "sync_module_states final_state_dict_type ignored_modules xla "
     "xla_fsdp_v2 "
     "xla_fsdp_settings xla_fsdp_grad_ckpt cpu_ram_efficient_loading_ transformer_auto_wrap_policy";
 constexpr std::string_view kSource =
@@ -92,6 +93,8 @@ void read_prefetch(KeyReader& reader, Draft& draft) {
   }
   draft.set("sharding.forward_prefetch", Value::of(reader.flag("forward_prefetch")));
   draft.set("sharding.limit_all_gathers", Value::of(reader.flag("limit_all_gathers")));
+  if (reader.flag("cpu_ram_efficient_loading"))
+    draft.set("sharding.cpu_ram_efficient_loading", Value::of(true));
   if (const auto original = reader.maybe_flag("use_orig_params"))
     draft.set("sharding.use_orig_params", Value::of(*original));
 }
