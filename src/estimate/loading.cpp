@@ -51,11 +51,12 @@ Loading loading_of(const ModelSpec& model, const TrainingPlan& plan, const Hardw
 
 std::string loading_note(const Loading& loading, const Hardware& hardware) {
   if (loading.copy == 0 || (hardware.count == 1 && !hardware.host_ram)) return {};
-  const std::string who = loading.copies == 1 ? "one rank of a node makes"
-                                              : "each of the " + std::to_string(loading.copies) + " ranks of a node makes";
+  const std::string who = loading.copies == 1
+                              ? "one rank of a node makes"
+                              : "each of the " + std::to_string(loading.copies) + " ranks of a node makes";
   const std::string all = loading.copies == 1 ? "" : ", in all " + gib_text(checked_mul(loading.copy, loading.copies));
-  return "loading: " + who + " a copy of the weights in host memory, in " + std::string(dtype_name(loading.type)) + ", " +
-         gib_text(loading.copy) + all + ", until it is on the card; the host's total leaves it out";
+  return "loading: " + who + " a copy of the weights in host memory, in " + std::string(dtype_name(loading.type)) +
+         ", " + gib_text(loading.copy) + all + ", until it is on the card; the host's total leaves it out";
 }
 
 void judge_loading(Report& report, const Loading& loading, const Hardware& hardware) {

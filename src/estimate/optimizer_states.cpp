@@ -91,7 +91,8 @@ void OptimizerStates::add(const std::string& item, const Size& elements, DType t
 
 void OptimizerStates::add_on_host(const std::string& item, const Size& elements, DType type,
                                   const TrainedParameter& trained) {
-  (trained.on_nvme ? on_nvme_ : on_host_)[item] += elements * Size(bytes_per_element(type)) * r_.writer().turns(trained.parameter->unit);
+  (trained.on_nvme ? on_nvme_ : on_host_)[item] +=
+      elements * Size(bytes_per_element(type)) * r_.writer().turns(trained.parameter->unit);
 }
 
 // get_state_buffer: managed memory for tensors that are large enough.

@@ -264,7 +264,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
                       : r_.empty(shape, DType::fp32, "fp32 master of a sub-group", r_.writer().item("weights.master"));
     group.trainable = true;
     const bool in_files = offload_.optimizer_on_nvme && is_swappable(4 * part);
-    job.trained.push_back({&group, TensorRole::other, Size(part), {}, offload_.optimizer, offload_.optimizer, in_files});
+    job.trained.push_back(
+        {&group, TensorRole::other, Size(part), {}, offload_.optimizer, offload_.optimizer, in_files});
   }
 
   // Norms and biases beside linears: whole from the first use on.

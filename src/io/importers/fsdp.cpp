@@ -93,8 +93,7 @@ void read_prefetch(KeyReader& reader, Draft& draft) {
   }
   draft.set("sharding.forward_prefetch", Value::of(reader.flag("forward_prefetch")));
   draft.set("sharding.limit_all_gathers", Value::of(reader.flag("limit_all_gathers")));
-  if (reader.flag("cpu_ram_efficient_loading"))
-    draft.set("sharding.cpu_ram_efficient_loading", Value::of(true));
+  if (reader.flag("cpu_ram_efficient_loading")) draft.set("sharding.cpu_ram_efficient_loading", Value::of(true));
   if (const auto original = reader.maybe_flag("use_orig_params"))
     draft.set("sharding.use_orig_params", Value::of(*original));
 }
