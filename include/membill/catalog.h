@@ -37,7 +37,7 @@ enum class StateShape : std::uint8_t {
   low_rank_factored,  // a projected matrix: rank + the larger side; any other matrix: rows + columns; a vector: full
   projector,          // a projected matrix: rank x the smaller side; any other tensor: none
   square_per_axis,    // n x n for each axis of n (up to largest_axis) of a tensor with two axes or more
-  adam_mini,          // embedding and head: full; q and k: one per head; else one per tensor
+  adam_mini,          // one a row of a matrix, one a norm, full for biases
 };
 
 struct OptimizerState {

@@ -28,7 +28,7 @@ std::string_view shape_word(StateShape shape) {
     case StateShape::low_rank_factored: return ", low rank, a row and a column";
     case StateShape::projector: return ", the projector";
     case StateShape::square_per_axis: return ", a square for each axis";
-    case StateShape::adam_mini: return ", one a head or a tensor";
+    case StateShape::adam_mini: return ", one a row of a matrix";
   }
   return "";
 }

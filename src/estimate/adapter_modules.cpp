@@ -31,6 +31,7 @@ class AdapterBuilder {
         adapt_unit(job_.model.units[next_unit]);
     }
     save_tied_head();
+    adapt_tied_head();
     cast_adapters();
     job_.trainable_elements += match_.parameters(plan_.method);
   }
@@ -192,6 +193,22 @@ class AdapterBuilder {
     head.weight.label = "logits";
     job_.trained.back().role = TensorRole::head;
     job_.trainable_elements += r_.symbols().evaluate(shape.elements());
+  }
+
+  // Over a tied head an adapter's base is the embedding's matrix.
+  void adapt_tied_head() {
+    const auto matched = std::find_if(match_.modules.begin(), match_.modules.end(),
+                                      [](const AdaptedModule& module) { return module.tied_head; });
+    if (matched == match_.modules.end() || job_.model.outer.find("lm_head") != nullptr) return;
+    for (const auto& module : job_.model.outer.all()) {
+      if (module->role != TensorRole::embedding) continue;
+      const Parameter table = module->weight;
+      Module& head = job_.model.outer.add("lm_head");
+      head.kind = ModuleKind::linear;
+      head.role = TensorRole::head;
+      head.weight = table;
+      return add_adapter(head, *matched, TraceWriter::kNoUnit);
+    }
   }
 
   // tuners_utils.py _move_adapter_to_device_of_base_layer: adapters are made in the base layer's type, unless that is an integer.

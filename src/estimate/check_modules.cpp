@@ -32,6 +32,8 @@ std::vector<Module> modules_of(const ModelSpec& model) {
       }
     }
   }
+  // A tied head owns no parameter, but it is a module that may get an adapter.
+  if (model.tied_embeddings && !model.class_name.ends_with("Model")) modules.push_back({"lm_head", ModuleKind::linear});
   return modules;
 }
 

@@ -155,9 +155,11 @@ std::vector<Size> OptimizerStates::elements_of(const OptimizerState& state, cons
       return {rank(shape) * (rows ? shape.rows : shape.width)};
     }
     case StateShape::square_per_axis: return {squares(shape)};
-    case StateShape::adam_mini: break;
+    case StateShape::adam_mini:  // of query and key one a head: so few that they are counted as rows
+      if (is_matrix(shape)) return {shape.rows};
+      return {trained.role == TensorRole::norm ? Size(1) : trained.elements};
   }
-  throw std::logic_error("states of " + std::string(row_.name) + " are not billed");
+  throw std::logic_error("no such shape of a state");
 }
 
 }  // namespace membill

@@ -35,10 +35,7 @@ std::string unless(bool billed, std::string_view text) { return billed ? std::st
 std::string unbilled_optimizer(const Plan& plan) {
   const OptimizerRow* row = find_optimizer(plan.optimizer);
   if (row == nullptr) return {};
-  const bool one_block = row->gradients == GradientLife::one_block;
-  const bool shapes = std::none_of(row->states.begin(), row->states.end(),
-                                   [](const OptimizerState& state) { return state.shape == StateShape::adam_mini; });
-  return unless(!one_block && shapes, row->name);
+  return unless(row->gradients != GradientLife::one_block, row->name);
 }
 
 std::string unbilled_stage(const Plan& plan) {
@@ -181,7 +178,7 @@ constexpr std::array kLimits{
           "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card or ddp"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
-    Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but adam-mini, badam, lisa"},
+    Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but badam, lisa"},
     Limit{"optimizer_in_backward",
           [](const Plan& p) { return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true"); },
           "false, or true with engine torch"},

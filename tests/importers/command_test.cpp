@@ -274,6 +274,43 @@ TEST_CASE("what Slurm is told counts") {
   CHECK(run("#!/bin/bash\nsrun -N2 --ntasks-per-node 2 --nodes 2 python " + job, plan).hardware.count == 4);
 }
 
+TEST_CASE("Megatron's latent attention, layers without experts and Mamba layers") {
+  const std::string start =
+      "torchrun --nproc_per_node 8 pretrain_gpt.py --hidden-size 2048 --num-attention-heads 16 --swiglu --seq-length "
+      "4096 "
+      "--vocab-size 102400 --micro-batch-size 1 --global-batch-size 8 --bf16 --num-experts 64 --moe-ffn-hidden-size "
+      "1408 "
+      "--ffn-hidden-size 10944 --moe-router-topk 6 --num-layers ";
+  const std::string shared = " --moe-shared-expert-intermediate-size 2816";
+  const auto value = [](const io::JobFile& job, const char* key) { return io::value_text(*job.config->find(key)); };
+  TrainingPlan plan;
+  const io::JobFile lite =
+      run(start + "27 --multi-latent-attention --kv-lora-rank 512 --moe-layer-freq '([0]+[1]*26)'" + shared, plan);
+  CHECK(value(lite, "model_type") == "deepseek_v2");
+  CHECK(value(lite, "first_k_dense_replace") == "1");
+  CHECK(value(lite, "n_shared_experts") == "2");
+  CHECK(value(lite, "q_lora_rank") == "null");
+  const io::JobFile turns = run(start + "4 --moe-layer-freq [0,1]*2" + shared, plan);
+  CHECK(value(turns, "model_type") == "qwen2_moe");
+  CHECK(value(turns, "mlp_only_layers") == "[0, 2]");
+  CHECK(value(run(start + "4 --qk-layernorm --moe-layer-freq 3", plan), "mlp_only_layers") == "[1, 2]");
+  CHECK(problem_of(start + "4 --qk-layernorm --moe-layer-freq [1]*3") ==
+        "run.sh: moe_layer_freq: '[1]*3' is no pattern of 4 layers (a number, or [0]*1+[1]*26)");
+  CHECK(problem_of(start + "4 --is-hybrid-model") ==
+        "run.sh: is_hybrid_model: Mamba layers are not billed under Megatron");
+}
+
+TEST_CASE("a command that converts or evaluates is not the one that trains") {
+  TrainingPlan plan;
+  const std::string flags =
+      " --model_name_or_path gpt2 --output_dir o --learning_rate 1 --bf16 --per_device_eval_batch_size ";
+  CHECK(run("python train.py" + flags + "1 --per_device_train_batch_size 7\npython eval_model.py" + flags +
+                "1 --per_device_train_batch_size 9\n",
+            plan)
+            .format == "hf-trainer");
+  CHECK(plan.batch == 7);
+}
+
 TEST_CASE("launchers' other spellings") {
   TrainingPlan plan;
   const std::string job =

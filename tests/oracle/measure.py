@@ -111,7 +111,7 @@ def measure(row):
     model = models.prepare(model, job)
     gc.collect()
     CUDA.empty_cache()
-    optimizer = models.optimizer(model.parameters(), job)
+    optimizer = models.optimizer(model, job)
     weights = meter.live()
     for _ in range(2):
         step(model, optimizer, job, meter)

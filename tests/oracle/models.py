@@ -110,8 +110,8 @@ def prepare(model, job):
     return model.train()
 
 
-def optimizer(parameters, job):
-    parameters = [p for p in parameters if p.requires_grad]
+def optimizer(model, job):
+    parameters = [p for p in model.parameters() if p.requires_grad]
     name, impl = job.get("optimizer", "adamw").replace("-", "_"), job.get("optimizer_impl", "foreach")
     how = {"fused": True} if impl == "fused" else {"foreach": impl == "foreach"}
     plain = torch.optim
@@ -128,6 +128,11 @@ def optimizer(parameters, job):
     if name == "adafactor":
         from transformers.optimization import Adafactor
         return Adafactor(parameters, lr=1e-4, relative_step=False, scale_parameter=False)
+    if name == "adam_mini":  # adam-mini 1.1.1
+        from adam_mini import Adam_mini
+        config = model.config
+        return Adam_mini(model.named_parameters(), lr=1e-4, dim=config.hidden_size, n_heads=config.num_attention_heads,
+                         n_kv_heads=config.num_key_value_heads, verbose=False)
     import bitsandbytes as bnb
     kinds = {"adamw_8bit": bnb.optim.AdamW8bit, "paged_adamw_8bit": bnb.optim.PagedAdamW8bit,
              "paged_adamw_32bit": bnb.optim.PagedAdamW32bit, "lion_8bit": bnb.optim.Lion8bit, "ademamix_8bit": bnb.optim.AdEMAMix8bit}

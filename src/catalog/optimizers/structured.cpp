@@ -28,10 +28,10 @@ std::vector<OptimizerRow> matrix_rows() {
        .largest_axis = 10000,
        .source = "nikhilvyas/SOAP soap.py (commit 01df6764): axes over max_precond_dim 10000 have no statistics"},
       {.name = "adam-mini",
-       .summary = "Adam-mini: a first moment in fp32, one second moment per block",
-       .states = {kFirstMoment32, {"v", "second moment of a block", StateWidth::fp32, StateShape::adam_mini}},
-       .loop = StepTemporaries::other,
-       .source = "zyushun/Adam-mini adam_mini/adam_mini.py (commit 11ee3058)"},
+       .summary = "Adam-mini: a first moment, and one second moment a row of a matrix",
+       .states = {kFirstMoment, {"v", "second moment of a block", StateWidth::like_parameter, StateShape::adam_mini}},
+       .loop = StepTemporaries::two,  // an update and its negative
+       .source = "adam-mini 1.1.1 adam_mini/adam_mini.py"},
   };
 }
 

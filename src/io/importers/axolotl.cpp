@@ -306,6 +306,16 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
 }
 
+// loaders/model.py _configure_embedding_dtypes: only flash's kernels, adapters and cut cross entropy bring them back to 16 bits.
+void state_wide_embeddings(Draft& draft) {
+  const std::string kernel = plan_text(draft, "attention"), engine = plan_text(draft, "engine");
+  const bool trains_whole = plan_text(draft, "method") == "full" && (engine.empty() || engine == "torch");
+  if (!trains_whole || draft.load_dtype == "fp32" || plan_text(draft, "loss") == "fused") return;
+  if (kernel == "sdpa" || kernel == "eager")
+    draft.warnings.push_back("axolotl trains embedding, head and norms in fp32 beside " + kernel +
+                             " attention: they are billed in " + draft.load_dtype);
+}
+
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "axolotl") return 100;
   if (source.arguments || source.keys.find("base_model") == nullptr) return 0;
@@ -338,6 +348,7 @@ void read(const JobSource& source, Draft& draft) {
   read_loss(reader, draft);
   state_what_is_left_out(reader, draft);
   read_engine(reader, source, draft);
+  state_wide_embeddings(draft);
   if (reader.flag("load_in_4bit"))
     set_quant_storage(reader.text("bnb_config_kwargs.bnb_4bit_quant_storage").value_or("bfloat16"), draft);
   draft.add_records(reader);

@@ -166,7 +166,8 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   } else {
     draft.assume(draft.file + " does not say the length of a sequence: 2048 taken, --seq says it");
   }
-  const bool packing = reader.flag("packing");
+  // run_clm.py joins all texts and cuts them into blocks.
+  const bool packing = reader.flag("packing") || reader.map().find("block_size") != nullptr;
   draft.set("packing", Value::of(packing));
   if (!packing && plan_text(draft, "stage") != "pretrain") set_padded(draft);
 }

@@ -90,6 +90,14 @@ inline constexpr ToolAlias kAliases[] = {{"axolotl.cli.train", "axolotl", "train
   return std::find(all.begin(), all.end(), word) != all.end();
 }
 
+// Whether a script goes by a name of what is done before or after a training: "convert_checkpoint.py", "eval.py".
+[[nodiscard]] inline bool trains_nothing(std::string_view name) {
+  constexpr std::string_view kBeginnings[] = {"eval",  "infer", "generate", "convert",    "merge",   "export",
+                                              "serve", "chat",  "download", "preprocess", "tokenize"};
+  return name.ends_with(".py") && std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                                              [&](std::string_view start) { return name.starts_with(start); });
+}
+
 [[nodiscard]] inline bool is_option(const std::string& word) {
   return word.size() > 2 && word[0] == '-' && word[1] == '-';
 }

@@ -267,7 +267,7 @@ class LauncherReader {
       }
     }
     source_.launch.program = {name};
-    return true;
+    return !trains_nothing(name);
   }
 
   // Options before the program: "--nproc_per_node 8", "--standalone".

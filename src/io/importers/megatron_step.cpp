@@ -90,7 +90,9 @@ constexpr std::string_view kHarmless =
     "incoming_* inference_* input_* langrl_* language_model_type max_num_tiles max_tokens_to_oom mscale* "
     "num_partitions num_prompt_examples num_samples num_tokens_to_generate out_* output_* patch_dim prompt_* "
     "query_in_block_prob rl_* special_tokens stream temperature top_k top_p use_te vision_model_type "
-    "retriever_* recompute_vision";
+    "retriever_* recompute_vision pretrained_* tiktoken_pattern total_seq_length straggler_* trust_remote_code verbose "
+    "sample_* rope_* quick_geglu window_* softmax_type spec pixel_shuffle packing_* rerun_* partition_id references "
+    "return_log_probs termination_id mode nproc output load_data_args max_new_tokens";
 constexpr std::string_view kSource = "NVIDIA/Megatron-LM: megatron/training/arguments.py";
 
 std::int64_t degree(KeyReader& reader, const char* key) {

@@ -68,6 +68,15 @@ constexpr std::string_view kHarmless =
     "expert_tensor_parallel_ check_model hub_* push_* custom_* external_plugins columns sft_ template_* teacher_model";
 constexpr std::string_view kSource = "modelscope/ms-swift 4.6: swift/megatron/arguments/megatron_args.py";
 
+// The modules that Megatron joins, by the names of their parts.
+std::vector<std::string> usual_names(const std::string& target) {
+  if (target == "linear_qkv") return {"q_proj", "k_proj", "v_proj"};
+  if (target == "linear_proj") return {"o_proj"};
+  if (target == "linear_fc1") return {"gate_proj", "up_proj"};
+  if (target == "linear_fc2") return {"down_proj"};
+  return {target};
+}
+
 void read_method(KeyReader& reader, Draft& draft) {
   draft.set("method", Value::of("full"));
   if (to_lower(reader.text("tuner_type").value_or("full")) != "lora") return;
@@ -75,7 +84,9 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.rank = reader.count("lora_rank", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
-  lora.targets = reader.texts("target_modules");
+  for (const std::string& target : reader.texts("target_modules")) {
+    for (const std::string& name : usual_names(target)) lora.targets.push_back(name);
+  }
   lora.modules_to_save = reader.texts("modules_to_save");
   set_lora(lora, draft);
 }

@@ -135,7 +135,10 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
   if (reader.flag("use_liger_loss"))
     draft.warnings.push_back("use_liger_loss computes the loss in chunks: it is billed over whole logits");
-  if (const auto loss = reader.text("loss_type")) draft.set("stage_args.loss_type", Value::of(*loss));
+  if (const std::vector<std::string> losses = reader.texts("loss_type"); !losses.empty()) {
+    draft.set("stage_args.loss_type", Value::of(losses.front()));
+    if (losses.size() > 1) draft.assume("of several losses over the same log-probabilities the first is billed");
+  }
   if (reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
 }
 
@@ -210,7 +213,9 @@ Launch launch_of(const JobSource& source, KeyReader& reader, Draft& draft) {
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
-  if (count_keys(keys, "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len") > 0)
+  if (count_keys(keys,
+                 "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len block_size "
+                 "train_file validation_file dataset_config_name max_source_length") > 0)
     return 0;
   const bool trainer = count_keys(keys,
                                   "per_device_train_batch_size output_dir learning_rate gradient_accumulation_steps "

@@ -1,0 +1,11 @@
+// The model that Megatron-LM's flags describe, as a Hugging Face config of the type that is built alike.
+#pragma once
+
+#include "io/importers/importer.h"
+
+namespace membill::io {
+
+// Sets the draft's config. What of the model is not modelled, or not said, is a problem.
+void read_megatron_model(KeyReader& reader, Draft& draft);
+
+}  // namespace membill::io
