@@ -66,6 +66,19 @@ TEST_CASE("what a script is started with is not known") {
   CHECK(last_words("M=$1\nif [ \"$M\" = a ]; then cat > c << EOF\nx\nEOF\nfi\nrun") == Words{"run"});
   CHECK(last_words("B=3\nif [ -n \"$1\" ]; then B=$1; fi\nrun $B") == Words{"run", "3"});
   CHECK(last_words("case $1 in 7b) B=7 ;; 13b) B=13 ;; esac\nrun $B") == Words{"run", "13"});
+  CHECK(last_words("[ $# -eq 0 ] && x\nif [ $# -gt 0 ]; then B=$1; else B=4; fi\nrun $B") == Words{"run", "4"});
+}
+
+TEST_CASE("loops over a script's arguments take no turn") {
+  const std::string body = "; do case $1 in -m) shift; M=$1 ;; *) echo no ;; esac; shift; done\nrun $M";
+  for (const char* condition :
+       {"[[ \"$1\" != \"\" ]]", "[ $# -gt 0 ]", "[[ $# -ge 1 ]]", "[ -n \"$1\" ]", "(( $# ))"}) {
+    INFO(condition);
+    CHECK(last_words("M=a\nwhile " + std::string(condition) + body) == Words{"run", "a"});
+  }
+  CHECK(last_words("for i in 1 2; do while true; do A=$i; done; done\nwhile false; do A=9; done\nrun $A") ==
+        Words{"run", "2"});
+  CHECK(last_words("A=\"--x $(a b | c -n 1) --y\"\nrun $A") == Words{"run", "--x", "$(a b | c -n 1)", "--y"});
 }
 
 TEST_CASE("of a Slurm array the first task is taken") {
@@ -166,7 +179,7 @@ TEST_CASE("shells, runners and branches that a script goes through") {
   CHECK(last_words("ARGS='--bf16'; docker run -it image sh -lc 'cd /w && python train.py $ARGS'") ==
         Words{"python", "train.py", "--bf16"});
   CHECK(last_words("if true; then M=a; else M=b; fi; echo $M") == Words{"echo", "a"});
-  CHECK(last_words("for i in 1 2; do torchrun a.py; done") == Words{"done"});
+  CHECK(last_words("for i in 1 2; do torchrun a.py; done") == Words{"torchrun", "a.py"});
   CHECK(last_words("N=2 G=8; N=2; G=8; echo $((64 / (G * N))) $((2 + 3 * 4)) $(expr 16 / $N) $((1/0))") ==
         Words{"echo", "4", "14", "8", "$((1/0))"});
   CHECK(last_words("bash -c 'bash -c \"echo a\"'") == Words{"echo", "a"});
@@ -325,6 +338,10 @@ TEST_CASE("launchers' other spellings") {
             .format == "hf-trainer");
   Problems problems;
   CHECK(io::import_command({"bash", "-c", "torchrun --nproc_per_node 2" + job}, {}, problems).hardware.count == 2);
+  const io::JobFile tuned = io::import_command(
+      {"tune", "run", "lora_finetune_single_device", "--config", "llama3_2/1B_lora_single_device", "~optimizer.fused"},
+      {}, problems);
+  CHECK(tuned.plan.find("optimizer_impl") == nullptr);
   CHECK(io::import_command(
             {"axolotl", "train", "--base-model", "gpt2", "--sequence-len", "64", "--", "--nproc_per_node=2"}, {},
             problems)

@@ -22,6 +22,15 @@ void set_dotted(Value& map, const std::string& key, Value value) {
   map.set(key.substr(0, dot), std::move(inner));
 }
 
+void remove_dotted(Value& map, const std::string& key) {
+  const std::size_t dot = key.find('.');
+  std::erase_if(map.entries(), [&](const Value::Entry& entry) { return entry.first == key; });
+  if (dot == std::string::npos) return;
+  for (auto& [name, inner] : map.entries()) {
+    if (name == key.substr(0, dot) && inner.is_map()) remove_dotted(inner, key.substr(dot + 1));
+  }
+}
+
 // Reads the arguments of a program that trains.
 class CommandParser {
  public:
@@ -52,6 +61,8 @@ class CommandParser {
         read_flag(current, flags);
       } else if (current.size() > 1 && current[0] == '-' && !is_digit(current[1])) {
         read_flag("-" + current, flags);
+      } else if (current.starts_with('~')) {
+        removed_.push_back(current.substr(1));  // hydra's and torchtune's mark of a key that is taken out
       } else if (current.find('=') != std::string::npos && !source_.launch.program.empty() &&
                  !current.starts_with('-')) {
         const std::size_t start = current.find_first_not_of('+');  // hydra's mark of a new key
@@ -68,6 +79,7 @@ class CommandParser {
     for (auto& [key, value] : flags.entries()) {
       if (key != "config" || source_.launch.program.size() < 2) set_dotted(source_.keys, key, std::move(value));
     }
+    for (const std::string& key : removed_) remove_dotted(source_.keys, key);
   }
 
   void read_main_file(const std::string& path, const std::string& key) {
@@ -124,6 +136,7 @@ class CommandParser {
   }
 
   WordCursor cursor_;
+  std::vector<std::string> removed_;
   Problems& problems_;
   JobSource source_;
 };

@@ -46,6 +46,8 @@ constexpr KeyRow kRows[] = {
     {"use_qlora", "", "", "q_lora"},
     {"full_finetune", "", "all weights train"},
     {"bits", "", "bits of the base's weights"},
+    {"quantization_bit", "", "", "bits"},
+    {"pre_seq_len", "", "tokens of P-tuning v2"},
     {"quant_type", "nf4", "4-bit format"},
     {"double_quant", "true", "the scales are quantised too"},
     {"use_nested_quant", "", "", "double_quant"},
@@ -103,6 +105,8 @@ constexpr std::string_view kSource = "public scripts on transformers' Trainer";
 bool says(const std::optional<std::string>& text, std::string_view word) { return text && to_lower(*text) == word; }
 
 void read_method(KeyReader& reader, Draft& draft) {
+  if (reader.count("pre_seq_len", 1))
+    reader.problem("pre_seq_len", "ChatGLM's own P-tuning v2 is not billed", "PEFT's prefix tuning: --method prefix");
   const std::optional<std::string> mode = reader.text("train_mode");
   const std::optional<std::int64_t> bits = reader.count("bits");
   const bool four = reader.flag("load_in_4bit") || reader.flag("q_lora") || says(mode, "qlora") || bits == 4;

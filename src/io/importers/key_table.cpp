@@ -252,6 +252,7 @@ std::vector<std::string> KeyReader::texts(std::string_view key) {
 }
 
 bool KeyReader::is_harmless(std::string_view key) const {
+  if (key.starts_with("no_") && is_harmless(key.substr(3))) return true;
   return std::any_of(tables_.begin(), tables_.end(), [&](const KeyTable& t) { return listed(t.harmless, key); });
 }
 

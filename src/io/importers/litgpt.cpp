@@ -45,6 +45,36 @@ bool is_lora(const JobSource& source, const KeyReader& reader) {
   return reader.map().find("lora_r") != nullptr;
 }
 
+struct Switches {
+  bool query = false, key = false, value = false, projection = false, mlp = false;
+};
+
+// Modules by the names of the checkpoint's own type, some of which join query, key and value as litgpt does.
+std::vector<std::string> targets_of(const Switches& on, Draft& draft) {
+  struct Joined {
+    std::string_view type;
+    const char *attention, *projection, *up, *down;
+  };
+  static constexpr Joined kJoined[] = {{"gpt_neox", "query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"},
+                                       {"falcon", "query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"},
+                                       {"phi3", "qkv_proj", "o_proj", "gate_up_proj", "down_proj"}};
+  std::vector<std::pair<bool, const char*>> names{
+      {on.query, "q_proj"},  {on.key, "k_proj"},  {on.value, "v_proj"}, {on.projection, "o_proj"},
+      {on.mlp, "gate_proj"}, {on.mlp, "up_proj"}, {on.mlp, "down_proj"}};
+  for (const Joined& joined : kJoined) {
+    if (joined.type != find_model(draft).model_type) continue;
+    names = {{on.query || on.key || on.value, joined.attention},
+             {on.projection, joined.projection},
+             {on.mlp, joined.up},
+             {on.mlp, joined.down}};
+  }
+  std::vector<std::string> targets;
+  for (const auto& [is_on, name] : names) {
+    if (is_on) targets.emplace_back(name);
+  }
+  return targets;
+}
+
 void read_lora(KeyReader& reader, Draft& draft) {
   LoraArguments lora;
   lora.rank = reader.count("lora_r", 1).value_or(8);
@@ -57,12 +87,8 @@ void read_lora(KeyReader& reader, Draft& draft) {
     lora.targets = {"all-linear"};
   } else if (!(query && value && !key && !projection &&
                !mlp)) {  // query and value alone are PEFT's default of most models
-    const std::pair<bool, const char*> names[] = {{query, "q_proj"},      {key, "k_proj"},    {value, "v_proj"},
-                                                  {projection, "o_proj"}, {mlp, "gate_proj"}, {mlp, "up_proj"},
-                                                  {mlp, "down_proj"}};
-    for (const auto& [on, name] : names) {
-      if (on) lora.targets.emplace_back(name);
-    }
+    lora.targets =
+        targets_of({.query = query, .key = key, .value = value, .projection = projection, .mlp = mlp}, draft);
   }
   if (head) draft.warnings.push_back("the adapter of the head (lora_head) is not billed");
   set_lora(lora, draft);

@@ -81,12 +81,13 @@ Value gpt_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, std
 
 // What every gated model says.
 Value gated_config(KeyReader& reader, const char* type, std::int64_t hidden, std::int64_t width, std::int64_t rows) {
-  Value config = Value::make_map({{"model_type", Value::of(type)},
-                                  {"hidden_size", Value::of(hidden)},
-                                  {"num_hidden_layers", Value::of(reader.count("num_layers", 1).value_or(1))},
-                                  {"num_attention_heads", Value::of(reader.count("num_attention_heads", 1).value_or(1))},
-                                  {"intermediate_size", Value::of(width)},
-                                  {"vocab_size", Value::of(rows)}});
+  Value config =
+      Value::make_map({{"model_type", Value::of(type)},
+                       {"hidden_size", Value::of(hidden)},
+                       {"num_hidden_layers", Value::of(reader.count("num_layers", 1).value_or(1))},
+                       {"num_attention_heads", Value::of(reader.count("num_attention_heads", 1).value_or(1))},
+                       {"intermediate_size", Value::of(width)},
+                       {"vocab_size", Value::of(rows)}});
   config.set("tie_word_embeddings", Value::of(!reader.flag("untie_embeddings_and_output_weights")));
   if (const auto positions = reader.count("max_position_embeddings", 1))
     config.set("max_position_embeddings", Value::of(*positions));
@@ -105,7 +106,10 @@ void add_experts(KeyReader& reader, const char* type, std::int64_t width, Value&
                Value::of(reader.count("moe_shared_expert_intermediate_size", 1).value_or(0)));
     config.set("qkv_bias", Value::of(reader.flag("add_qkv_bias")));
   }
-  draft.assume("the experts are billed as " + std::string(shared ? "Qwen2's" : mixtral ? "Mixtral's" : "Qwen3's") +
+  draft.assume("the experts are billed as " +
+               std::string(shared    ? "Qwen2's"
+                           : mixtral ? "Mixtral's"
+                                     : "Qwen3's") +
                " are built");
   std::vector<Value> dense = dense_layers(reader, reader.count("num_layers", 1).value_or(1));
   if (dense.empty()) return;
@@ -136,8 +140,9 @@ Value latent_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, 
   Value config = gated_config(reader, biased ? "deepseek_v3" : "deepseek_v2", hidden, width, rows);
   const auto query = reader.count("q_lora_rank", 1);
   config.set("q_lora_rank", query ? Value::of(*query) : Value());
-  for (const auto& [flag, key] : {std::pair("kv_lora_rank", "kv_lora_rank"), std::pair("qk_head_dim", "qk_nope_head_dim"),
-                                  std::pair("qk_pos_emb_head_dim", "qk_rope_head_dim"), std::pair("v_head_dim", "v_head_dim")})
+  for (const auto& [flag, key] :
+       {std::pair("kv_lora_rank", "kv_lora_rank"), std::pair("qk_head_dim", "qk_nope_head_dim"),
+        std::pair("qk_pos_emb_head_dim", "qk_rope_head_dim"), std::pair("v_head_dim", "v_head_dim")})
     config.set(key, Value::of(reader.count(flag, 1).value_or(1)));
   const std::int64_t layers = reader.count("num_layers", 1).value_or(1);
   const std::int64_t expert = reader.count("moe_ffn_hidden_size", 1).value_or(width);
@@ -148,7 +153,8 @@ Value latent_config(KeyReader& reader, std::int64_t hidden, std::int64_t width, 
   config.set("n_shared_experts", Value::of(shared / std::max<std::int64_t>(1, expert)));
   const std::vector<Value> dense = dense_layers(reader, layers);
   const bool leading = dense.empty() || dense.back().as_int() + 1 == static_cast<std::int64_t>(dense.size());
-  if (!leading) reader.problem("moe_layer_freq", "of latent attention's models only the first layers are without experts");
+  if (!leading)
+    reader.problem("moe_layer_freq", "of latent attention's models only the first layers are without experts");
   const bool sparse = reader.is_given("num_experts");
   config.set("first_k_dense_replace", Value::of(sparse ? static_cast<std::int64_t>(dense.size()) : layers));
   draft.assume(std::string("latent attention is billed as DeepSeek-") + (biased ? "V3" : "V2") + " is built");

@@ -81,41 +81,54 @@ void ShellBranches::set_skipped(bool skipped) {
 }
 
 void ShellBranches::then(std::optional<bool> condition) {
-  if (open_.empty() || open_.back().is_case) return;
+  if (!is_if()) return;
   Branch& branch = open_.back();
   set_skipped(branch.taken || condition == false);
   branch.taken = branch.taken || condition == true;
 }
 
 void ShellBranches::otherwise(bool has_condition) {
-  if (open_.empty() || open_.back().is_case) return;
+  if (!is_if()) return;
   set_skipped(!has_condition && open_.back().taken);
 }
 
-void ShellBranches::close(bool is_case) {
-  if (open_.empty() || open_.back().is_case != is_case) return;
+void ShellBranches::close(Kind kind) {
+  if (open_.empty() || open_.back().kind != kind) return;
   set_skipped(false);
   open_.pop_back();
 }
 
-void ShellBranches::close_if() { close(false); }
+void ShellBranches::close_if() { close(Kind::condition); }
+
+void ShellBranches::open_loop(std::optional<bool> condition) {
+  if (open_.size() >= kDeepestBranches) return;
+  open_.emplace_back().kind = Kind::loop;
+  set_skipped(condition == false);
+}
+
+void ShellBranches::close_loop() { close(Kind::loop); }
+
+bool ShellBranches::is_in_loop() const {
+  return std::any_of(open_.begin(), open_.end(), [](const Branch& branch) { return branch.kind == Kind::loop; });
+}
 
 void ShellBranches::open_case(std::string word) {
   if (open_.size() >= kDeepestBranches) return;
   Branch branch;
-  branch.is_case = branch.at_pattern = true;
+  branch.kind = Kind::alternatives;
+  branch.at_pattern = true;
   branch.word = std::move(word);
   open_.push_back(std::move(branch));
 }
 
-bool ShellBranches::expects_pattern() const {
-  return !open_.empty() && open_.back().is_case && open_.back().at_pattern;
-}
+bool ShellBranches::expects_pattern() const { return is_case() && open_.back().at_pattern; }
 
 void ShellBranches::pattern(const std::vector<std::string>& alternatives) {
   Branch& branch = open_.back();
   branch.at_pattern = false;
-  const std::optional<std::string> word = is_argument(branch.word) ? std::nullopt : operand(branch.word);
+  // A loop over the script's arguments ends at once where it is given none.
+  const bool unknown = is_argument(branch.word) && !is_in_loop();
+  const std::optional<std::string> word = unknown ? std::nullopt : operand(branch.word);
   const bool matches = word && std::any_of(alternatives.begin(), alternatives.end(),
                                            [&](const std::string& each) { return matches_pattern(*word, each); });
   set_skipped(branch.taken || (word && !matches));
@@ -123,11 +136,11 @@ void ShellBranches::pattern(const std::vector<std::string>& alternatives) {
 }
 
 void ShellBranches::end_pattern() {
-  if (open_.empty() || !open_.back().is_case) return;
+  if (!is_case()) return;
   set_skipped(false);
   open_.back().at_pattern = true;
 }
 
-void ShellBranches::close_case() { close(true); }
+void ShellBranches::close_case() { close(Kind::alternatives); }
 
 }  // namespace membill::io

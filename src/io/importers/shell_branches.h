@@ -1,6 +1,7 @@
-// Which branches of a script run: if, elif, else and case, by the tests that the text itself decides.
+// Which branches of a script run: if, elif, else, case and loops, by the tests that the text itself decides.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ class ShellBranches {
   void otherwise(bool has_condition);
   void close_if();
 
+  // A loop's body: one turn is taken unless its condition is known to be false.
+  void open_loop(std::optional<bool> condition);
+  void close_loop();
+
   void open_case(std::string word);
   // Whether the place is one where the patterns of a case begin.
   [[nodiscard]] bool expects_pattern() const;
@@ -33,15 +38,19 @@ class ShellBranches {
   void close_case();
 
  private:
+  enum class Kind : std::uint8_t { condition, alternatives, loop };
   struct Branch {
-    bool is_case = false;
+    Kind kind = Kind::condition;
     std::string word;         // of a case
     bool taken = false;       // one of its parts is known to run
     bool skipped = false;     // this part does not run
     bool at_pattern = false;  // of a case
   };
   void set_skipped(bool skipped);
-  void close(bool is_case);
+  void close(Kind kind);
+  [[nodiscard]] bool is_case() const { return !open_.empty() && open_.back().kind == Kind::alternatives; }
+  [[nodiscard]] bool is_if() const { return !open_.empty() && open_.back().kind == Kind::condition; }
+  [[nodiscard]] bool is_in_loop() const;
 
   std::vector<Branch> open_;
   int skipping_ = 0;

@@ -69,6 +69,7 @@ std::string ShellReader::variable() {
     name = text_[at_++];
   }
   if (name == "@" || name == "*") return in_array(name);
+  if (name == "#") return std::to_string(scope_.arrays["@"].size());
   return scope_.value_of(name).value_or("$" + name);
 }
 

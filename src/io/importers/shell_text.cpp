@@ -1,6 +1,7 @@
 #include "io/importers/shell_text.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace membill::io {
 
@@ -43,10 +44,18 @@ std::size_t matching_parenthesis(std::string_view text, std::size_t open) {
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   std::string word;
-  for (const char c : text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
     const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-    if (!blank) word += c;
-    if (blank && !word.empty()) words.push_back(std::move(word)), word.clear();
+    if (text.compare(i, 2, "$(") == 0) {
+      const std::size_t end = matching_parenthesis(text, i + 1);
+      word += text.substr(i, end - i);
+      i = end - 1;
+    } else if (!blank) {
+      word += c;
+    } else if (!word.empty()) {
+      words.push_back(std::exchange(word, {}));
+    }
   }
   if (!word.empty()) words.push_back(std::move(word));
   return words;

@@ -16,7 +16,7 @@ namespace membill::io {
 [[nodiscard]] std::size_t matching_brace(std::string_view text, std::size_t open);
 // Behind the parenthesis that closes the one at `open`; the end of the text when none does.
 [[nodiscard]] std::size_t matching_parenthesis(std::string_view text, std::size_t open);
-// The words of `text` between blanks, tabs and ends of lines.
+// The words of `text` between blanks, tabs and ends of lines; a command substitution is one.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view text);
 // Words from number `from` on, with blanks between.
 [[nodiscard]] std::string joined(const std::vector<std::string>& words, std::size_t from);

@@ -266,10 +266,24 @@ class Splitter : private ShellReader {
       branches_.close_case();
     } else if (word_ == "!") {
       conditions_ = 2;
+    } else if (word_ == "while" || word_ == "until" || word_ == "do" || word_ == "done") {
+      read_loop();
     } else {
-      return word_ == "do" || word_ == "{" || word_ == "}" || word_ == "while" || word_ == "until";
+      return word_ == "{" || word_ == "}";
     }
     return true;
+  }
+
+  void read_loop() {
+    if (word_ == "do") {
+      branches_.open_loop(in_condition_ && conditions_ == 1 ? condition_ : std::nullopt);
+      in_condition_ = false;
+    } else if (word_ == "done") {
+      branches_.close_loop();
+    } else {
+      conditions_ = word_ == "while" ? 0 : 2;
+      in_condition_ = true;
+    }
   }
 
   void add_word(std::string word) {
