@@ -65,11 +65,23 @@ std::vector<Mode> modes() {
     all.push_back({name, Engine::deepspeed, zero});
     all.push_back({name + ", optimizer on the host", Engine::deepspeed, zero, "none", "optimizer"});
     all.push_back({name + ", lora", Engine::deepspeed, zero, "none", "none", Method::lora});
-    all.push_back({name + ", fp32 gradients", Engine::deepspeed, zero, "none", "none", Method::full,
-                   WeightFormat::bf16, {{"grad_accum_dtype", "fp32"}}});
+    all.push_back({name + ", fp32 gradients",
+                   Engine::deepspeed,
+                   zero,
+                   "none",
+                   "none",
+                   Method::full,
+                   WeightFormat::bf16,
+                   {{"grad_accum_dtype", "fp32"}}});
     if (zero < 3)
-      all.push_back({name + ", torch_autocast", Engine::deepspeed, zero, "none", "none", Method::full,
-                     WeightFormat::fp32, {{"torch_autocast", "true"}}});
+      all.push_back({name + ", torch_autocast",
+                     Engine::deepspeed,
+                     zero,
+                     "none",
+                     "none",
+                     Method::full,
+                     WeightFormat::fp32,
+                     {{"torch_autocast", "true"}}});
   }
   all.push_back({"zero 3, all on the host", Engine::deepspeed, 3, "none", "optimizer+param"});
   for (const Engine engine : {Engine::fsdp, Engine::fsdp2})
@@ -78,8 +90,8 @@ std::vector<Mode> modes() {
       all.push_back({name, engine, 0, shards, "none", Method::full, WeightFormat::fp32});
       all.push_back({name + ", on the host", engine, 0, shards, "param", Method::full, WeightFormat::fp32});
       all.push_back({name + ", lora", engine, 0, shards, "none", Method::lora});
-      all.push_back({name + ", qlora", engine, 0, shards, "none", Method::lora, WeightFormat::nf4,
-                     {{"quant_storage", "bf16"}}});
+      all.push_back(
+          {name + ", qlora", engine, 0, shards, "none", Method::lora, WeightFormat::nf4, {{"quant_storage", "bf16"}}});
     }
   for (const std::int64_t zero : {0, 1}) all.push_back({"megatron " + std::to_string(zero), Engine::megatron, zero});
   return all;
