@@ -14,7 +14,7 @@ constexpr std::int64_t kMoreKernels =
     450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
 
 constexpr std::int64_t kWidestPercent = 35;
-constexpr std::int64_t kPartHeldByStreams = 3;  // of FSDP1's reserved memory: device_range
+constexpr std::int64_t kPartHeldByStreams = 12;  // of FSDP1's reserved memory: device_range
 
 constexpr std::array kReadings = {
     ContextReading{"a100-80gb", true, 481, "torch 2.1.1, CUDA 12.1",
