@@ -151,6 +151,7 @@ class RankModel {
     list.norm("self_attention.k_layernorm", a.head_dim, norm_bias());
   }
 
+  // The down-projections are whole on every tensor-parallel rank, as Transformer Engine's linear makes them; the local layers split them.
   void latent_tensors(TensorWriter& list, const AttentionShape& a) const {
     const std::int64_t h = model_.hidden, q = a.heads * a.head_dim, plain = a.head_dim - a.rope_head_dim;
     const auto split = [&](const char* name, std::int64_t rows, std::int64_t columns, SplitAxis axis) {

@@ -59,6 +59,7 @@ def expert_settings(config, job):
     shared = config.get("shared_expert_intermediate_size") or config.get("n_shared_experts", 0) * config.get("moe_intermediate_size", 0)
     frequency = [int(layer >= config.get("first_k_dense_replace", 0)) for layer in range(config["num_hidden_layers"])]
     return {"num_moe_experts": experts(config), "moe_layer_freq": frequency, "moe_router_topk": config["num_experts_per_tok"],
+            "moe_router_pre_softmax": config["num_experts_per_tok"] == 1,  # which one expert needs
             "moe_ffn_hidden_size": config.get("moe_intermediate_size") or config["intermediate_size"],
             "moe_shared_expert_intermediate_size": shared or None,
             "moe_shared_expert_gate": bool(config.get("shared_expert_intermediate_size")),
