@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "answers/on_all_cores.h"
 #include "membill/remedies.h"
 
 namespace membill {
@@ -40,10 +41,10 @@ class RemedySearch {
     if (result_.now.at_least)
       throw InputError(Problem{"", "model", "has activations that are unknown: nothing can be proven", ""});
     if (result_.fits_now()) return std::move(result_);
-    for (const Remedy& remedy : remedies(model_, plan_, hardware_)) {
-      const std::optional<RemedyTrial> trial = attempt({remedy});
-      if (trial && trial->saved > 0) result_.single.push_back(*trial);
-    }
+    std::vector<RemedyList> lists;
+    for (Remedy& remedy : remedies(model_, plan_, hardware_)) lists.push_back({std::move(remedy)});
+    for (RemedyTrial& trial : attempt_all(lists, false))
+      if (trial.saved > 0) result_.single.push_back(std::move(trial));
     std::stable_sort(result_.single.begin(), result_.single.end(), is_better);
     if (result_.single.empty() || !suffices(result_.single.front())) combine();
     result_.card_now = smallest_card(plan_);
@@ -52,8 +53,10 @@ class RemedySearch {
   }
 
  private:
+  using RemedyList = std::vector<Remedy>;
+
   // The plan with the remedies; none when the job is refused so.
-  [[nodiscard]] std::optional<TrainingPlan> apply(const std::vector<Remedy>& list) const {
+  [[nodiscard]] std::optional<TrainingPlan> apply(const RemedyList& list) const {
     TrainingPlan plan = plan_;
     Problems problems;
     read_plan_settings(settings_of(list), "", plan, problems);
@@ -62,7 +65,7 @@ class RemedySearch {
   }
 
   // The trial of a list; none when it is refused, or when its tensors alone are more than the card holds and `only_fitting` is asked.
-  [[nodiscard]] std::optional<RemedyTrial> attempt(const std::vector<Remedy>& list, bool only_fitting = false) const {
+  [[nodiscard]] std::optional<RemedyTrial> attempt(const RemedyList& list, bool only_fitting = false) const {
     const std::optional<TrainingPlan> plan = apply(list);
     if (!plan) return std::nullopt;
     JobFamily family(model_, *plan, hardware_);
@@ -86,29 +89,38 @@ class RemedySearch {
     return trial;
   }
 
+  // The trials of `lists` that attempt() makes, in their order.
+  [[nodiscard]] std::vector<RemedyTrial> attempt_all(const std::vector<RemedyList>& lists, bool only_fitting) const {
+    std::vector<std::optional<RemedyTrial>> trials(lists.size());
+    on_all_cores(lists.size(), [&](std::size_t i) { trials[i] = attempt(lists[i], only_fitting); });
+    std::vector<RemedyTrial> made;
+    for (std::optional<RemedyTrial>& trial : trials)
+      if (trial) made.push_back(*std::move(trial));
+    return made;
+  }
+
   void combine() {
     for (std::size_t length = 2; length <= kLongestExhaustive && result_.together.empty(); ++length) {
-      std::vector<Remedy> list;
-      extend(list, 0, length);
+      RemedyList list;
+      std::vector<RemedyList> lists;
+      extend(list, 0, length, lists);
+      for (RemedyTrial& trial : attempt_all(lists, true))
+        if (suffices(trial)) result_.together.push_back(std::move(trial));
     }
     if (result_.together.empty()) everything();
     std::stable_sort(result_.together.begin(), result_.together.end(), is_better);
     if (result_.together.size() > kMostLists) result_.together.resize(kMostLists);
   }
 
-  // Every list of `length` remedies, no two of a group.
-  void extend(std::vector<Remedy>& list, std::size_t from, std::size_t length) {
-    if (list.size() == length) {
-      const std::optional<RemedyTrial> trial = attempt(list, true);
-      if (trial && suffices(*trial)) result_.together.push_back(*trial);
-      return;
-    }
+  // Adds to `lists` every list of `length` remedies that begins with `list`, no two of a group.
+  void extend(RemedyList& list, std::size_t from, std::size_t length, std::vector<RemedyList>& lists) const {
+    if (list.size() == length) return lists.push_back(list);
     for (std::size_t i = from; i < result_.single.size(); ++i) {
       const Remedy& next = result_.single[i].remedies.front();
       if (std::any_of(list.begin(), list.end(), [&](const Remedy& other) { return other.group == next.group; }))
         continue;
       list.push_back(next);
-      extend(list, i + 1, length);
+      extend(list, i + 1, length, lists);
       list.pop_back();
     }
   }
@@ -118,12 +130,12 @@ class RemedySearch {
     std::optional<RemedyTrial> best;
     for (bool improved = true; improved;) {
       improved = false;
-      const std::vector<Remedy> base = best ? best->remedies : std::vector<Remedy>();
+      const RemedyList base = best ? best->remedies : RemedyList();
       for (const RemedyTrial& single : result_.single) {
         const Remedy& next = single.remedies.front();
         if (std::any_of(base.begin(), base.end(), [&](const Remedy& other) { return other.group == next.group; }))
           continue;
-        std::vector<Remedy> list = base;
+        RemedyList list = base;
         list.push_back(next);
         const std::optional<RemedyTrial> trial = attempt(list);
         if (!trial || (best && trial->device >= best->device)) continue;
@@ -138,7 +150,7 @@ class RemedySearch {
       return;
     }
     for (std::size_t i = best->remedies.size(); i-- > 0;) {
-      std::vector<Remedy> list = best->remedies;
+      RemedyList list = best->remedies;
       list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       const std::optional<RemedyTrial> trial = attempt(list, true);
       if (trial && suffices(*trial)) best = trial;

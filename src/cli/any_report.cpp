@@ -39,16 +39,9 @@ std::optional<Report> saved_report(const std::string& path) {
   return report;
 }
 
-bool is_job_file(const std::string& name) {
-  if (!is_file(name)) return false;
-  const Value tree = tree_of(name);
-  const bool config = tree.find("model_type") != nullptr || tree.find("architectures") != nullptr;
-  return !config;
-}
-
 Report any_report(const Arguments& arguments, const std::string& name) {
   if (std::optional<Report> saved = saved_report(name)) return *std::move(saved);
-  const bool job = is_job_file(name);
+  const bool job = names_job(name);
   const Inputs inputs = read_inputs(arguments, job ? nullptr : &name, job ? &name : nullptr);
   return estimate(inputs.model, inputs.plan, inputs.hardware);
 }

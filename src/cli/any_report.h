@@ -16,9 +16,6 @@ namespace membill::cli {
 // A saved report as it is; anything else is estimated with the options of `arguments`. Throws InputError.
 [[nodiscard]] Report any_report(const Arguments& arguments, const std::string& name);
 
-// Whether `name` is a job file rather than a model.
-[[nodiscard]] bool is_job_file(const std::string& name);
-
 }  // namespace membill::cli
 
 #endif  // MEMBILL_CLI_ANY_REPORT_H_

@@ -1,7 +1,5 @@
 // membill export: a plan as the file of a training framework.
-#include <filesystem>
 #include <iterator>
-#include <system_error>
 
 #include "cli/command_list.h"
 #include "cli/data_option.h"
@@ -10,8 +8,6 @@
 #include "cli/machine.h"
 #include "cli/plan_options.h"
 #include "io/exporters/exporter.h"
-#include "io/model_source.h"
-#include "io/text_file.h"
 
 namespace membill::cli {
 namespace {
@@ -41,16 +37,6 @@ std::vector<OptionSpec> options() {
   for (std::vector<OptionSpec> more : {machine_options(), plan_options(), std::vector<OptionSpec>{data_option()}})
     all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return all;
-}
-
-// A file that is no model's config.json is a job.
-bool is_job_file(const std::string& name) {
-  std::error_code error;
-  if (name != "-" && !std::filesystem::is_regular_file(name, error)) return false;
-  if (!name.ends_with(".json")) return true;
-  const io::TextFile file = io::read_file(name);
-  const Value tree = io::parse_tree(file.text, file.name);
-  return tree.find("model_type") == nullptr || tree.find("peft_type") != nullptr;
 }
 
 const io::Exporter& chosen_exporter(const Arguments& arguments) {
@@ -83,7 +69,7 @@ void throw_placed(const Problems& problems, const Arguments& arguments, const st
 ExitCode run_export(const Arguments& arguments, Output& output) {
   const io::Exporter& exporter = chosen_exporter(arguments);
   const std::string* argument = arguments.positional(0);
-  const bool is_job = argument != nullptr && is_job_file(*argument);
+  const bool is_job = argument != nullptr && (*argument == "-" || names_job(*argument));
   const std::string* model = is_job ? nullptr : argument;
   const std::string* path = is_job ? argument : arguments.value("--job");
   if (argument == nullptr && path == nullptr && arguments.command.empty())

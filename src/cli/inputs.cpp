@@ -211,9 +211,10 @@ ArgumentSpec model_argument() {
 bool names_job(const std::string& name) {
   constexpr std::array<std::string_view, 6> kEndings{".yaml", ".yml", ".sh", ".bash", ".slurm", ".sbatch"};
   std::error_code error;
+  if (!std::filesystem::is_regular_file(name, error)) return false;
   return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view ending) { return name.ends_with(ending); }) &&
-         std::filesystem::is_regular_file(name, error);
+                     [&](std::string_view ending) { return name.ends_with(ending); }) ||
+         io::holds_job(name);
 }
 
 std::vector<OptionSpec> input_options() {

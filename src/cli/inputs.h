@@ -50,7 +50,7 @@ std::string settle_weights(const Arguments& arguments, const Inputs& inputs, con
 // MODEL as commands take it that bill one job.
 [[nodiscard]] ArgumentSpec model_argument();
 
-// Whether `name` is a file that by its ending is a job or a launch script, not a model.
+// Whether `name` is a file that by its ending or by what it holds is a job or a launch script, not a model.
 [[nodiscard]] bool names_job(const std::string& name);
 
 // The options of the model (generic sizes), the job file, the machine and the plan.

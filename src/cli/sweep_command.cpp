@@ -125,8 +125,31 @@ Wishes read_wishes(const Arguments& arguments, Problems& problems) {
   return wishes;
 }
 
-volatile std::sig_atomic_t interrupted = 0;
-void note_interrupt(int) { interrupted = 1; }
+volatile std::sig_atomic_t interrupted = 0;  // by which signal
+void note_interrupt(int signal) { interrupted = signal; }
+
+// While it lives, what would end the process ends the sweep after a whole row. What was ignored before (by nohup, say) still is.
+class Interruption {
+ public:
+  Interruption() {
+    for (Caught& caught : caught_) {
+      caught.before = std::signal(caught.signal, note_interrupt);
+      if (caught.before == SIG_IGN) std::signal(caught.signal, SIG_IGN);
+    }
+  }
+  ~Interruption() {
+    for (const Caught& caught : caught_) std::signal(caught.signal, caught.before);
+  }
+  Interruption(const Interruption&) = delete;
+  Interruption& operator=(const Interruption&) = delete;
+
+ private:
+  struct Caught {
+    int signal;
+    void (*before)(int) = SIG_DFL;
+  };
+  std::array<Caught, 3> caught_{{{SIGINT}, {SIGTERM}, {SIGHUP}}};
+};
 
 // Says on a terminal how far a long sweep is.
 class Progress {
@@ -176,18 +199,19 @@ class SweepRun {
   void run() {
     if (file_ != nullptr && file_->last_row()) go_on_behind(*file_->last_row());
     Progress progress(sweep_.first, sweep_.cases());
-    const auto before = std::signal(SIGINT, note_interrupt);
-    run_sweep(sweep_, [&](std::span<const SweepCase> cases) {
-      progress.at(cases.back().number);
-      return print(cases) && interrupted == 0;
-    });
-    std::signal(SIGINT, before);
+    {
+      const Interruption interruption;
+      run_sweep(sweep_, [&](std::span<const SweepCase> cases) {
+        progress.at(cases.back().number);
+        return print(cases) && interrupted == 0;
+      });
+    }
     progress.clear();
     std::string text;
     if (interrupted == 0)
       for (const SweepCase& one : sieve_.finish()) rows_.append(one, text);
     write(text);
-    if (interrupted != 0) std::raise(SIGINT);
+    if (interrupted != 0) std::raise(interrupted);
   }
 
  private:

@@ -25,6 +25,12 @@ std::string json_text(std::string_view text) {
   return writer.take();
 }
 
+// Whether a key's flag is --`word`.
+bool is_flag(const std::string& word, const std::string& key) {
+  const PlanFieldRow* row = find_plan_field(key);
+  return row != nullptr && row->flag == "--" + word;
+}
+
 }  // namespace
 
 std::vector<SweepRows::Column> SweepRows::all_columns(const SweepGrid& grid, bool replay) {
@@ -52,8 +58,9 @@ SweepRows::SweepRows(const SweepGrid& grid, bool replay, RowFormat format, const
   std::vector<std::string_view> names;
   for (const Column& column : columns_) names.push_back(column.name);
   for (const std::string& field : fields) {
-    const auto found =
-        std::find_if(columns_.begin(), columns_.end(), [&](const Column& column) { return column.name == field; });
+    const auto found = std::find_if(columns_.begin(), columns_.end(), [&](const Column& column) {
+      return column.name == field || is_flag(field, column.name);
+    });
     if (found != columns_.end()) {
       chosen.push_back(*found);
       continue;

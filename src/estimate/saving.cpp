@@ -10,6 +10,9 @@ namespace membill {
 namespace {
 
 constexpr std::int64_t kCodeTable = 1024;  // 256 fp32 values
+// A tensor's entry in the plan of torch.distributed.checkpoint as it is pickled, its name included, which is longer of an adapter:
+// measured with torch 2.15 and Llama's names (tests/oracle/measure_save.py).
+constexpr std::int64_t kPlanEntry = 240, kAdaptersPlanEntry = 285;
 
 // A tensor made in one unit and let go in another place.
 struct Copy {
@@ -31,6 +34,17 @@ class Saving {
     r_.writer().visit(TraceWriter::kNoUnit, true);
   }
 
+  // torch/distributed/checkpoint/utils.py gather_object: rank 0 gets every rank's plan beside its own, of the model, then of the optimizer.
+  void exchange_plans(const JobModules& job, const Hardware& hardware) {
+    const OptimizerRow* optimizer = find_optimizer(plan_.optimizer);
+    const std::size_t states = plan_.save.optimizer && optimizer != nullptr ? optimizer->states.size() + 1 : 0;
+    const TensorCount count = tensors_of(job);
+    const std::int64_t entries = std::max(count.all, count.trained * static_cast<std::int64_t>(states));
+    const std::int64_t plans = hardware.rank.value_or(0) == 0 ? hardware.count + 1 : 1;
+    const std::int64_t entry = has_adapters(plan_) ? kAdaptersPlanEntry : kPlanEntry;
+    const Tensor exchanged = of_bytes(Size(entries * entry * plans), "plans of what each rank saves");
+  }
+
   // model.state_dict() and save_pretrained(): copies live until the file is written.
   void copy(JobModules& job) {
     copy(job.model.outer, TraceWriter::kNoUnit);
@@ -44,6 +58,34 @@ class Saving {
   }
 
  private:
+  struct TensorCount {
+    std::int64_t all = 0, trained = 0;
+  };
+
+  static void count(const Module& module, std::int64_t turns, TensorCount& tensors) {
+    const auto add = [&](const Parameter* parameter) {
+      if (parameter == nullptr) return;
+      tensors.all += turns;
+      if (parameter->trainable) tensors.trained += turns;
+    };
+    add(&module.weight);
+    add(module.bias.get());
+    add(module.original.get());
+    if (module.adapter == nullptr) return;
+    for (const Parameter* part : {&module.adapter->down, &module.adapter->up}) add(part);
+  }
+
+  [[nodiscard]] TensorCount tensors_of(const JobModules& job) const {
+    TensorCount tensors;
+    for (const auto& module : job.model.outer.all()) count(*module, 1, tensors);
+    for (const UnitModules& unit : job.model.units) {
+      const std::int64_t turns = r_.symbols().evaluate(r_.writer().turns(unit.unit));
+      for (const Modules& layer : unit.layers)
+        for (const auto& module : layer.all()) count(*module, turns, tensors);
+    }
+    return tensors;
+  }
+
   Tensor of_bytes(const Size& bytes, const char* label) {
     return r_.empty({bytes, Size(1)}, DType::uint8, label, item_);
   }
@@ -101,8 +143,8 @@ std::string saving_note(const ModelSpec& model, const TrainingPlan& plan, const 
          ", which the host's total leaves out";
 }
 
-void save_checkpoint(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, JobModules& job,
-                     EngineRun* engine) {
+void save_checkpoint(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
+                     JobModules& job, EngineRun* engine) {
   if (plan.save.state == "none") return;
   recorder.writer().moment("save");
   Saving saving(recorder, model, plan);
@@ -111,6 +153,8 @@ void save_checkpoint(Recorder& recorder, const ModelSpec& model, const TrainingP
   if (engine == nullptr) return;
   engine->at_saving(true);
   saving.gather(engine->gathers_to_save(job));
+  if (plan.engine == Engine::megatron || (plan.save.state == "sharded" && shards_parameters(plan)))
+    saving.exchange_plans(job, hardware);
   engine->at_saving(false);
 }
 

@@ -143,7 +143,7 @@ class JobRun {
     if (!generations_.gradients_stay) optimizer.drop_gradients();
     stage_->release_outputs();
     evaluate(job);
-    save_checkpoint(r_, model_, plan_, job, engine_.get());
+    save_checkpoint(r_, model_, plan_, hardware_, job, engine_.get());
   }
 
   void take_step(OptimizerRun& optimizer) {

@@ -157,13 +157,10 @@ std::string unbilled_evaluation(const Plan& plan) {
 
 std::string unbilled_saving(const Plan& plan) {
   if (plan.save.state == "none") return {};
-  if (plan.stage == Stage::inference || plan.engine == Engine::megatron)
-    return "saving under " +
-           std::string(plan.engine == Engine::megatron ? "Megatron" : word_of(kStageWords, plan.stage));
-  if (plan.save.state == "full") return {};
-  if (plan.engine == Engine::fsdp) return "a sharded state of FSDP1";
-  const bool shards = plan.engine == Engine::fsdp2 || (plan.engine == Engine::deepspeed && plan.sharding.zero == 3);
-  return unless(shards, "a sharded state without engine fsdp2 or ZeRO-3");
+  if (plan.stage == Stage::inference) return "saving under inference";
+  if (plan.save.state == "full" || plan.engine == Engine::megatron) return {};
+  const bool shards = plan.engine == Engine::deepspeed ? plan.sharding.zero == 3 : shards_parameters(plan);
+  return unless(shards, "a sharded state where no rank has a part");
 }
 
 constexpr std::array kLimits{
@@ -235,7 +232,7 @@ constexpr std::array kLimits{
           "null, or a multiple with engine megatron"},
     Limit{"evaluation.batch", unbilled_evaluation,
           "on one card or with ddp, of stages that generate nothing; else null"},
-    Limit{"save.state", unbilled_saving, "none, full; sharded with engine fsdp2 or ZeRO-3"},
+    Limit{"save.state", unbilled_saving, "none, full; sharded with FSDP, ZeRO-3 or Megatron"},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "estimate/engines/fsdp1_saving.h"
 #include "estimate/engines/fsdp1_unit.h"
 
 namespace membill {
@@ -128,7 +129,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     for (Fsdp1Unit* unit : units_) unit->reduced.drop();
   }
   SavingGathers gathers_to_save(const JobModules&) override {
-    return shards_ ? full_state_gathers(plan_, flat_, units_) : SavingGathers();
+    return shards_ ? gathers_of(plan_, flat_, units_, r_.symbols()) : SavingGathers();
   }
 
   // The flat shards and their gradients are page-locked.
@@ -179,6 +180,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
     adapter.seen = stored_dtype(plan_, adapter_dtype(plan_), part.trainable);
     auto& leaf = leaf_units_.emplace_back(std::make_unique<Fsdp1Unit>());
     leaves_[&part] = leaf.get();
+    leaf->around = &unit;
     builder_.add(*leaf, part, adapter_dtype(plan_));
     builder_.close(*leaf);
     register_unit(*leaf);
@@ -187,6 +189,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void close(Fsdp1Unit& unit) {
     builder_.close(unit);
     if (&unit != &root_) {
+      unit.around = &root_;
       unit.position = order_.size();
       order_.push_back(&unit);
     }

@@ -22,8 +22,8 @@ void Fsdp1Builder::add_codes(Fsdp1Unit& unit, Module& module) {
   Tensor& packed = module.quantized->codes();
   FlatMember member;
   member.codes = std::make_unique<Parameter>();
-  member.codes->value =
-      r_.placeholder({r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type))), Size(1)}, type);
+  member.codes->leading = r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type)));
+  member.codes->value = r_.placeholder({member.codes->leading, Size(1)}, type);
   member.codes->unit = module.weight.unit;
   member.codes->item = r_.writer().item("weights.base");
   member.whole = member.codes.get();
@@ -81,24 +81,6 @@ void Fsdp1Builder::close(Fsdp1Unit& unit) {
   unit.own.unit = unit.members.front().whole->unit;
   unit.own.trainable = unit.trains();
   unit.own.value = r_.placeholder({Size(own_trained_elements(unit)), Size(1)}, unit.stored);
-}
-
-// torch/distributed/fsdp/_state_dict_utils.py unshards each flat parameter as it is stored; _optim_utils.py
-// _allgather_orig_param_states joins the rank's part of a state in a copy of its own, pads that in another and gathers it.
-SavingGathers full_state_gathers(const TrainingPlan& plan, const FlatPlan& flat, const std::vector<Fsdp1Unit*>& units) {
-  SavingGathers gathers;
-  const auto add = [&](const Fsdp1Unit& unit, std::int64_t shards) {
-    const Size shard(unit.shard * bytes_per_element(unit.stored));
-    SavingGather& gather = gathers.emplace_back(SavingGather{unit.own.unit, {shard * Size(flat.ranks)}});
-    gather.bytes.resize(static_cast<std::size_t>(1 + shards), shard);
-  };
-  for (const Fsdp1Unit* unit : units) add(*unit, flat.on_host ? 1 : 0);
-  const OptimizerRow* optimizer = find_optimizer(plan.optimizer);
-  const auto states = static_cast<std::int64_t>(optimizer == nullptr ? 0 : optimizer->states.size());
-  if (!plan.save.optimizer || states == 0) return gathers;
-  for (const Fsdp1Unit* unit : units)
-    if (unit->trains()) add(*unit, flat.on_host ? 2 + states : 2);
-  return gathers;
 }
 
 }  // namespace membill

@@ -18,8 +18,9 @@ struct FlatMember {
 
 struct Fsdp1Unit {
   std::vector<FlatMember> members;
-  std::int64_t elements = 0;  // of the flat parameter, with padding between and behind its tensors
-  std::int64_t shard = 0;     // elements of one rank's part
+  const Fsdp1Unit* around = nullptr;  // the unit whose module holds this one's
+  std::int64_t elements = 0;          // of the flat parameter, with padding between and behind its tensors
+  std::int64_t shard = 0;             // elements of one rank's part
   DType stored = DType::bf16, gathered = DType::bf16;
   ItemId item = 0;
   Parameter own;             // what the optimizer steps: this rank's trained elements
@@ -58,9 +59,5 @@ class Fsdp1Builder {
   const TrainingPlan& plan_;
   FlatPlan flat_;
 };
-
-// What FULL_STATE_DICT gathers of `units`, one after another.
-[[nodiscard]] SavingGathers full_state_gathers(const TrainingPlan& plan, const FlatPlan& flat,
-                                               const std::vector<Fsdp1Unit*>& units);
 
 }  // namespace membill

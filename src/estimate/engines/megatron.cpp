@@ -40,6 +40,7 @@ class Megatron : public EngineRun {
       if (sharded_) buffers_.push_back(flat(size, type_, "parameter buffer", r_.writer().item("weights.base")));
       buffers_.push_back(flat(size, main_, "gradient buffer", gradient_item_));
       if (shares) take_share(job, layout);
+      if (shares) reshard_to_save(layout, group);
     }
     trained_ = &job.trained;
     const std::vector<std::string>& again = plan_.checkpointing.selective;
@@ -66,6 +67,8 @@ class Megatron : public EngineRun {
   }
 
   [[nodiscard]] bool clips() const override { return true; }
+
+  SavingGathers gathers_to_save(const JobModules&) override { return to_save_; }
 
  private:
   // Ranks that hold the same parameters, and which of them this one is.
@@ -128,6 +131,16 @@ class Megatron : public EngineRun {
     }
   }
 
+  // optimizer/distrib_optimizer.py get_parameter_state_dp_zero: of a fully reshardable state each bucket's parts, in fp32, come from all
+  // ranks beside the one that is sent, for the weights and for each state in turn. Else every rank saves its own parts.
+  void reshard_to_save(const BufferLayout& layout, const Group& group) {
+    if (plan_.save.state != "full" || !plan_.save.optimizer) return;
+    for (const std::int64_t share : layout.shares) {
+      const Size part(share * bytes_per_element(DType::fp32));
+      to_save_.push_back({TraceWriter::kNoUnit, std::vector<Size>(static_cast<std::size_t>(group.ranks + 1), part)});
+    }
+  }
+
   Tensor flat(const Size& elements, DType type, const char* label, ItemId item) {
     return r_.empty({elements, Size(1)}, type, label, item);
   }
@@ -140,6 +153,7 @@ class Megatron : public EngineRun {
   DType main_, type_ = DType::bf16;
   ItemId gradient_item_;
   std::vector<Tensor> buffers_;
+  SavingGathers to_save_;
   std::vector<std::unique_ptr<Parameter>> slices_;
   std::vector<TrainedParameter>* trained_ = nullptr;
   std::unordered_set<const Parameter*> model_parameters_;

@@ -35,6 +35,7 @@ class Layout {
   void close_bucket() {
     if (shape_.sharded) end_ = round_up(end_, std::lcm(shape_.ranks, kBucketUnit));
     const std::int64_t share = (end_ - bucket_start_) / shape_.ranks;
+    result_.shares.push_back(share);
     const std::int64_t first = bucket_start_ + shape_.rank * share;
     for (const Place& place : bucket_) {
       const std::int64_t own = std::min(place.last, first + share) - std::max(place.first, first);

@@ -11,6 +11,7 @@ namespace membill {
 // Elements of each parameter in the order of model.parameters().
 struct BufferLayout {
   std::int64_t elements = 0;             // of the buffer, with padding
+  std::vector<std::int64_t> shares;      // elements of each bucket's part that one rank owns
   std::vector<std::int64_t> own_slices;  // elements of each parameter that this rank's shards overlap, in buffer order
 };
 

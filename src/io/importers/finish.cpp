@@ -116,10 +116,10 @@ void settle_engine(Draft& draft) {
 
 void settle_saving(Draft& draft) {
   const std::string engine = plan_text(draft, "engine");
-  if (!draft.saves || engine == "megatron") return;
+  if (!draft.saves) return;
   const bool stage3 = engine == "deepspeed" && plan_text(draft, "sharding.zero") == "3";
-  const bool in_shards = stage3 ? !draft.gathers_saved : engine.starts_with("fsdp") && draft.saves_shards;
-  if (in_shards && engine == "fsdp") return draft.assume("what FSDP1 gathers for a checkpoint in shards is not billed");
+  const bool in_shards =
+      stage3 ? !draft.gathers_saved : (engine.starts_with("fsdp") || engine == "megatron") && draft.saves_shards;
   draft.set("save.state", Value::of(in_shards ? "sharded" : "full"));
 }
 

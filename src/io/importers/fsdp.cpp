@@ -24,7 +24,7 @@ constexpr KeyRow kRows[] = {
     {"limit_all_gathers", "true", "at most two units in flight"},
     {"use_orig_params", "", "parameters keep their own shapes"},
     {"activation_checkpointing", "false", "layers are checkpointed by the wrapper"},
-    {"state_dict_type", "FULL_STATE_DICT", "whether a checkpoint holds the whole state"},
+    {"state_dict_type", "", "whether a checkpoint holds the whole state"},
     {"cpu_offload_pin_memory", "true", "offloaded shards are page-locked"},
     {"cpu_ram_efficient_loading", "false", "one rank of a node loads the weights"},
     {"mixed_precision_policy", "", "dtype of gathered weights and reduced gradients"},
@@ -131,7 +131,9 @@ void read_fsdp_part(const Value& options, const std::string& file, const FsdpSur
   draft.set("sharding.offload", Value::of(offload ? "optimizer+param" : "none"));
   if (offload) draft.set("sharding.pin_memory", Value::of(reader.flag("cpu_offload_pin_memory")));
   draft.set("sharding.wrap", Value::of(wrap_of(reader, around)));
-  draft.saves_shards = to_lower(reader.text("state_dict_type").value_or("")).find("shard") != std::string::npos;
+  // accelerate utils/dataclasses.py set_state_dict_type
+  const std::string saved = reader.text("state_dict_type").value_or(second ? "SHARDED_STATE_DICT" : "FULL_STATE_DICT");
+  draft.saves_shards = to_lower(saved).find("shard") != std::string::npos;
   read_prefetch(reader, draft);
   if (reader.flag("activation_checkpointing")) {
     draft.set("checkpointing", Value::of("full"));

@@ -110,6 +110,8 @@ struct Importer {
 // The one importer that claims `source` most, or the one that `format` names. Throws InputError when two claim it alike, or none does.
 [[nodiscard]] const Importer& recognise(const JobSource& source, const std::optional<std::string>& format);
 
+// Whether the file at `path` is JSON or YAML with the keys of a job, not those of a model's config or of a saved report.
+[[nodiscard]] bool holds_job(const std::string& path);
 // Reads the job of any format in the file at `path` ("-": standard input): JSON, YAML or a launch script. membill's own job files too.
 // Throws InputError when it cannot be read at all; what is wrong inside is added to `problems`.
 [[nodiscard]] JobFile import_job(const std::string& path, const ImportContext& context, Problems& problems);

@@ -280,6 +280,21 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   return import_source(source, context, problems);
 }
 
+bool holds_job(const std::string& path) {
+  try {
+    const TextFile file = read_file(path);
+    Problems lenient;
+    JobSource source;
+    source.keys = parse_tree(file.text, file.name, lenient);
+    if (!source.keys.is_map() || source.keys.entries().empty()) return false;
+    const auto is_there = [&](const char* key) { return source.keys.find(key) != nullptr; };
+    if (is_there("model_type") || is_there("architectures") || is_there("schema")) return false;
+    return is_own(source.keys) || best_claim(source) > 0;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
 JobFile import_job(const std::string& path, const ImportContext& context, Problems& problems) {
   const TextFile file = read_file(path);
   const std::string folder = path == "-" ? std::string() : fs::path(path).parent_path().string();

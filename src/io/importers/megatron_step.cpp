@@ -60,12 +60,16 @@ constexpr KeyRow kRows[] = {
     {"moe_aux_loss_coeff", "0", "its weight; 0: there is none"},
     {"moe_router_dtype", "", "dtype of the router"},
     {"moe_layer_recompute", "false", "layers of experts are recomputed"},
+    {"save", "", "where checkpoints are saved"},
+    {"no_save_optim", "false", "checkpoints leave out the optimizer's states"},
+    {"dist_ckpt_optim_fully_reshardable", "false", "a checkpoint's optimizer states are gathered by bucket"},
+    {"distrib_optim_fully_reshardable_mem_efficient", "false", "they are gathered on the host"},
     {"decoder_first_pipeline_num_layers", "", "layers of the first stage"},
     {"decoder_last_pipeline_num_layers", "", "layers of the last stage"},
 };
 constexpr std::string_view kHarmless =
     "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model "
-    "tokenizer_* split save load "
+    "tokenizer_* split load "
     "save_* log_* eval_iters eval_interval train_iters train_samples lr* min_lr weight_decay adam_* init_method_std "
     "seed exit_* "
     "distributed_* overlap_* tensorboard_* wandb_* no_* use_cpu_initialization use_mcore_models num_workers rotary_* "
@@ -217,6 +221,15 @@ void read_code(KeyReader& reader, Draft& draft) {
   if (reader.is_given("mtp_num_layers")) draft.warnings.push_back("next-token layers (mtp_num_layers) are not billed");
 }
 
+// A distributed checkpoint holds each rank's parts; a fully reshardable state of the optimizer is gathered for it.
+void read_saving(KeyReader& reader, Draft& draft) {
+  const bool gathers =
+      reader.flag("dist_ckpt_optim_fully_reshardable") && !reader.flag("distrib_optim_fully_reshardable_mem_efficient");
+  draft.saves = reader.is_given("save");
+  draft.saves_shards = !gathers;
+  if (draft.saves && reader.flag("no_save_optim")) draft.set("save.optimizer", Value::of(false));
+}
+
 }  // namespace
 
 KeyTable megatron_step_table() { return {kRows, kHarmless, kSource}; }
@@ -234,6 +247,7 @@ void read_megatron_step(KeyReader& reader, Draft& draft) {
   read_recompute(reader, draft);
   read_precision(reader, draft);
   read_code(reader, draft);
+  read_saving(reader, draft);
 }
 
 }  // namespace membill::io
