@@ -82,7 +82,9 @@ std::string unbilled_adapters(const Plan& plan) {
 bool is_packed_elsewhere(const Plan& plan) {
   const WeightFormatRow& row = weight_format(plan.weights);
   if (!row.quantized || row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8) return false;
-  const bool whole = is_one_of(plan.engine, {Engine::torch, Engine::ddp}) &&
+  // Codes are buffers or of types that DeepSpeed 0.19 runtime/engine.py CASTABLE_DTYPES lacks: below stage 3 it leaves them as they are.
+  const bool below_3 = plan.engine == Engine::deepspeed && plan.sharding.zero < 3;
+  const bool whole = (below_3 || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) &&
                      is_one_of(plan.implementation, {Implementation::hf, Implementation::liger});
   return !whole || !is_one_of(plan.method, {Method::lora, Method::prompt, Method::prefix, Method::ptuning});
 }
@@ -172,7 +174,8 @@ constexpr std::array kLimits{
             if (p.stage == Stage::inference || (row.adapters && !is_packed_elsewhere(p))) return std::string();
             return std::string(row.name) + (row.adapters ? " in such a job" : " in training");
           },
-          "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card or ddp"},
+          "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card, ddp or ZeRO below stage "
+          "3"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but badam, lisa"},
