@@ -254,11 +254,13 @@ TEST_CASE("allocator - random use keeps the books") {
 
 TEST_CASE("allocator - the sorted set agrees with a plain one") {
   using Entry = membill::FreeBlocks::Entry;
+  const int sizes = GENERATE(50, 2);  // few blocks of each size, or runs of them
+  CAPTURE(sizes);
   membill::FreeBlocks set;
   std::vector<std::pair<std::int64_t, std::int64_t>> plain;
   std::mt19937 random(3);
   for (int step = 0; step < 20000; ++step) {
-    const std::pair<std::int64_t, std::int64_t> key(random() % 50, step);
+    const std::pair<std::int64_t, std::int64_t> key(random() % 50 * sizes / 50 * (50 / sizes), step * 7919 % 20011);
     if (plain.size() < 700 || random() % 2 == 0) {
       set.insert(Entry{key.first, key.second, step});
       plain.insert(std::ranges::lower_bound(plain, key), key);
