@@ -35,7 +35,7 @@ struct ContextReading {
 
 // What nvidia-smi shows of the process: what the allocator reserved and what lies beside it. Low: the tensors' blocks alone, as when a
 // cache is given up near the card's limit. Likely: the replay's. High: what other orders of the same requests may leave in the cache
-// (ReplayResult::reserved_at_most); under FSDP1 at least a twelfth more than the replay's: gathers on another stream hold blocks until the
+// (blocks_apart.h); under FSDP1 at least a twelfth more than the replay's: gathers on another stream hold blocks until the
 // host has seen them freed, and of the 62 nvidia-smi readings of fms-acceleration on several cards in data/measurements/published.jsonl
 // 13 lie above what the orders leave, all of them by less. Not above the card, unless the likely figure is, and no wider than 35 % of the likely figure: the low
 // end rises first.

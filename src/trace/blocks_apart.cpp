@@ -1,13 +1,55 @@
 #include "trace/blocks_apart.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "trace/walk.h"
 
 namespace membill {
 namespace {
 
 std::int64_t whole(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-}  // namespace
+class BlocksApart {
+ public:
+  BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
+
+  void allocate(std::int32_t, const Event& event) { use(event.size); }
+  void release(std::int32_t, const Event& event) {
+    const std::int32_t place = places_[static_cast<std::size_t>(event.size)];
+    if (place != kEmpty) --classes_[static_cast<std::size_t>(place)].used;
+  }
+  void touch(std::int32_t tensor, const Event& event) {
+    allocate(tensor, event);
+    release(tensor, event);
+  }
+  void moment(std::int32_t, bool) {}
+  // Blocks that nothing uses are given back.
+  void empty_cache() {
+    for (Class& one : classes_) one.most = one.used;
+  }
+  [[nodiscard]] bool done() const { return false; }
+
+  [[nodiscard]] std::int64_t bytes() const;
+  // The largest block that was in use since the cache was emptied.
+  [[nodiscard]] std::int64_t largest() const;
+
+ private:
+  struct Class {
+    std::int64_t size = 0, used = 0, most = 0;
+  };
+  static constexpr std::int32_t kEmpty = -1;
+
+  void use(SizeId size) {
+    const std::int32_t place = places_[static_cast<std::size_t>(size)];
+    if (place == kEmpty) return;
+    Class& one = classes_[static_cast<std::size_t>(place)];
+    one.most = std::max(one.most, ++one.used);
+  }
+
+  std::vector<Class> classes_;        // by size
+  std::vector<std::int32_t> places_;  // by SizeId: its class, kEmpty for no bytes
+};
 
 BlocksApart::BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings) {
   std::vector<std::int64_t> sizes;
@@ -21,22 +63,6 @@ BlocksApart::BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSet
     const auto at = std::lower_bound(sizes.begin(), sizes.end(), size);
     places_.push_back(asked > 0 ? static_cast<std::int32_t>(at - sizes.begin()) : kEmpty);
   }
-}
-
-void BlocksApart::allocate(SizeId size) {
-  const std::int32_t place = places_[static_cast<std::size_t>(size)];
-  if (place == kEmpty) return;
-  Class& one = classes_[static_cast<std::size_t>(place)];
-  one.most = std::max(one.most, ++one.used);
-}
-
-void BlocksApart::release(SizeId size) {
-  const std::int32_t place = places_[static_cast<std::size_t>(size)];
-  if (place != kEmpty) --classes_[static_cast<std::size_t>(place)].used;
-}
-
-void BlocksApart::empty_cache() {
-  for (Class& one : classes_) one.most = one.used;
 }
 
 std::int64_t BlocksApart::bytes() const {
@@ -53,6 +79,15 @@ std::int64_t BlocksApart::largest() const {
   for (auto one = classes_.rbegin(); one != classes_.rend(); ++one)
     if (one->most > 0) return one->size;
   return 0;
+}
+
+}  // namespace
+
+std::int64_t reserved_apart(const Trace& trace, std::span<const std::int64_t> bytes,
+                            const AllocatorSettings& settings) {
+  BlocksApart apart(bytes, settings);
+  TraceWalk<BlocksApart>(trace, bytes).run(apart);
+  return apart.bytes() + apart.largest();
 }
 
 }  // namespace membill

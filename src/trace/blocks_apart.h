@@ -4,36 +4,15 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "trace/allocator_settings.h"
 #include "trace/trace.h"
 
 namespace membill {
 
-class BlocksApart {
- public:
-  // `bytes[i]` is what size i asks for.
-  BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
-
-  void allocate(SizeId size);
-  void release(SizeId size);
-  // Blocks that nothing uses are given back.
-  void empty_cache();
-
-  // Bytes of the segments: of each size as many blocks as were ever in use at once.
-  [[nodiscard]] std::int64_t bytes() const;
-  // The largest block that was in use since the cache was emptied.
-  [[nodiscard]] std::int64_t largest() const;
-
- private:
-  struct Class {
-    std::int64_t size = 0, used = 0, most = 0;
-  };
-  static constexpr std::int32_t kEmpty = -1;
-
-  std::vector<Class> classes_;        // by size
-  std::vector<std::int32_t> places_;  // by SizeId: its class, kEmpty for no bytes
-};
+// Bytes of the segments when each size has blocks of its own, as many as were ever in use at once, and one more block of the largest size:
+// the rest of a smaller request may keep it from its own. `bytes[i]` is what size i asks for.
+[[nodiscard]] std::int64_t reserved_apart(const Trace& trace, std::span<const std::int64_t> bytes,
+                                          const AllocatorSettings& settings);
 
 }  // namespace membill

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "trace/allocator_driver.h"
-#include "trace/blocks_apart.h"
 #include "trace/walk.h"
 
 namespace membill {
@@ -18,7 +17,6 @@ class Replay {
       : walk_(trace, bytes),
         bytes_(bytes),
         driver_(settings, capacity, static_cast<std::size_t>(walk_.tensors())),
-        apart_(bytes, settings),
         place_(trace.moments.size(), -1) {}
 
   ReplayResult run() {
@@ -26,23 +24,16 @@ class Replay {
     close_moment();
     note_reserved();
     result_.retries = driver_.counters().retries;
-    result_.reserved_at_most = std::max(result_.reserved_ever(), apart_.bytes() + apart_.largest());
     return std::move(result_);
   }
 
   void allocate(std::int32_t tensor, const Event& event) {
     const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    apart_.allocate(event.size);
     if (!driver_.allocate(static_cast<std::size_t>(tensor), bytes, event.stream)) fail(bytes);
   }
-  void release(std::int32_t tensor, const Event& event) {
-    apart_.release(event.size);
-    driver_.release(static_cast<std::size_t>(tensor));
-  }
+  void release(std::int32_t tensor, const Event&) { driver_.release(static_cast<std::size_t>(tensor)); }
   void touch(std::int32_t, const Event& event) {
     const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    apart_.allocate(event.size);
-    apart_.release(event.size);
     if (bytes != 0 && !driver_.allocator().touch(bytes, event.stream)) fail(bytes);
   }
   void moment(std::int32_t moment, bool billed) {
@@ -50,10 +41,7 @@ class Replay {
     seen_ = moment;
     open_moment(billed ? moment : -1);
   }
-  void empty_cache() {
-    apart_.empty_cache();
-    driver_.allocator().empty_cache();
-  }
+  void empty_cache() { driver_.allocator().empty_cache(); }
   [[nodiscard]] bool done() const { return !result_.survives; }
 
  private:
@@ -93,7 +81,6 @@ class Replay {
   TraceWalk<Replay> walk_;
   std::span<const std::int64_t> bytes_;
   AllocatorDriver driver_;
-  BlocksApart apart_;
   std::vector<int> place_;
   std::int32_t current_ = -1, seen_ = -1;
   int marks_ = 0;

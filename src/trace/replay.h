@@ -25,11 +25,8 @@ struct ReplayResult {
   std::int64_t allocated = 0;       // highest in the billed step, as max_memory_allocated counts
   std::int64_t reserved = 0;        // highest once the model is built, as max_memory_reserved counts
   std::int64_t building_allocated = 0, building_reserved = 0;  // highest until then
-  // The most that the cache may hold after other orders of the same requests: block sizes that never serve each other, and one block of
-  // the largest size that the rest of a smaller request keeps from its own (blocks_apart.h).
-  std::int64_t reserved_at_most = 0;
-  std::int64_t retries = 0;           // times that the cache had to be given up
-  std::vector<ReplayMoment> moments;  // of the billed step, in order of first occurrence
+  std::int64_t retries = 0;                                    // times that the cache had to be given up
+  std::vector<ReplayMoment> moments;                           // of the billed step, in order of first occurrence
 
   // What the job takes of the card.
   [[nodiscard]] std::int64_t reserved_ever() const {
