@@ -41,12 +41,15 @@ Tensor gate_halves(Forward& f, const LayerContext& layer, const Tensor& both) {
   return f.r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product");
 }
 
-// F.linear(hidden.type(float32), weight.type(float32)).
+// F.linear(hidden.type(float32), weight.type(float32)): autocast caches its copy of a parameter that is fp32 already.
 Tensor logits_in_fp32(Forward& f, Module& router, const Tensor& hidden) {
   Recorder& r = f.r;
-  AdaptedParameter weight(f, router);
-  Parameter wide = weight.get();
-  wide.value = r.cast(wide.value, DType::fp32);
+  AdaptedParameter adapted(f, router);
+  Parameter& weight = adapted.get();
+  if (weight.value.dtype() == DType::fp32) return r.linear(r.cast(hidden, DType::fp32), weight);
+  Parameter wide;
+  wide.value = r.cast(weight.value, DType::fp32);
+  wide.label = weight.label;
   return r.linear(r.cast(hidden, DType::fp32), wide);
 }
 
