@@ -53,6 +53,7 @@ Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tens
 
 // Whether selective recompute names `module`.
 bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
+  if (plan.checkpointing.mode == Checkpointing::full) return false;
   const std::vector<std::string>& names = plan.checkpointing.selective;
   return std::find(names.begin(), names.end(), module) != names.end();
 }
