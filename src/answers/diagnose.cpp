@@ -4,6 +4,7 @@
 
 #include "base/gib_text.h"
 #include "membill/units.h"
+#include "trace/allocator_settings.h"
 
 namespace membill {
 namespace {
@@ -28,12 +29,8 @@ std::int64_t held_by_others(const OutOfMemoryEvent& event) {
   return *event.total - *event.free - *event.reserved - kContextAtMost;
 }
 
-// What the allocator asks the driver for to serve a request (torch 2.15 c10/cuda/CUDACachingAllocator.cpp get_allocation_size).
-std::int64_t segment_of(std::int64_t asked) {
-  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  if (asked <= kMiB) return 2 * kMiB;
-  return asked < 10 * kMiB ? 20 * kMiB : round_up(asked, 2 * kMiB);
-}
+// What the allocator asks the driver for to serve a request.
+std::int64_t segment_of(std::int64_t asked) { return segment_bytes_for({}, rounded_request({}, asked)); }
 
 // Whether what others hold is what is missing, rather than the unused part of the cache.
 bool is_held_by_others(const OutOfMemoryEvent& event, std::int64_t missing, std::int64_t unused) {

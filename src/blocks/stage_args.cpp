@@ -85,6 +85,12 @@ bool stage_flag(const TrainingPlan& plan, std::string_view key) {
   return text != nullptr && *text == "true";
 }
 
+bool is_supervised(const TrainingPlan& plan) { return plan.stage == Stage::sft || plan.stage == Stage::pretrain; }
+
+bool smooths_labels(const TrainingPlan& plan) {
+  return is_supervised(plan) && stage_number(plan, "label_smoothing").value_or(0) > 0;
+}
+
 void check_stage_args(const TrainingPlan& plan, Problems& problems) {
   for (const auto& argument_given : plan.stage_args) {
     const std::string &key = argument_given.first, &text = argument_given.second;

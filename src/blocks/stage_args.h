@@ -18,6 +18,11 @@ namespace membill {
 // False unless the plan says true.
 [[nodiscard]] bool stage_flag(const TrainingPlan& plan, std::string_view key);
 
+// Whether the job learns to predict tokens: fine-tuning or pre-training.
+[[nodiscard]] bool is_supervised(const TrainingPlan& plan);
+// Whether such a job smooths its labels: the Trainer then computes the loss of whole logits outside of the model.
+[[nodiscard]] bool smooths_labels(const TrainingPlan& plan);
+
 // Adds a problem for each argument that no stage has, or whose value is not what it takes.
 void check_stage_args(const TrainingPlan& plan, Problems& problems);
 

@@ -177,10 +177,8 @@ class FusedHead {
 
 bool reads_head(const TrainingPlan& plan) {
   const Stage stage = plan.stage;
-  const bool smoothed = stage == Stage::sft && stage_number(plan, "label_smoothing").value_or(0) > 0;
-  const bool fused = stage == Stage::sft || stage == Stage::pretrain || stage == Stage::dpo || stage == Stage::kto ||
-                     stage == Stage::grpo;
-  return fused && !smoothed && generations(plan).trl == Generations::Trl::fused;
+  const bool fused = is_supervised(plan) || stage == Stage::dpo || stage == Stage::kto || stage == Stage::grpo;
+  return fused && !smooths_labels(plan) && generations(plan).trl == Generations::Trl::fused;
 }
 
 FusedHeadResult fused_log_probabilities(Forward& f, Module& head, Tensor hidden, const Size& counted,

@@ -24,7 +24,7 @@ class TrlRun : public TrlForward {
 
   Tensor loss(ModelModules& policy, const ReferenceModel* reference) {
     const Stage stage = f_.plan.stage;
-    if (stage == Stage::sft || stage == Stage::pretrain) return supervised_loss(policy);
+    if (is_supervised(f_.plan)) return supervised_loss(policy);
     if (stage == Stage::reward) return reward(policy);
     if (stage == Stage::orpo || stage == Stage::simpo) return odds(policy);
     return is_classic() ? preference_classic(policy, reference) : preference(policy, reference);
@@ -240,11 +240,6 @@ class TrlRun : public TrlForward {
 };
 
 }  // namespace
-
-bool smooths_labels(const TrainingPlan& plan) {
-  const bool supervised = plan.stage == Stage::sft || plan.stage == Stage::pretrain;
-  return supervised && stage_number(plan, "label_smoothing").value_or(0) > 0;
-}
 
 Tensor trl_forward(Forward& f, const Architecture& architecture, ModelModules& policy, const ReferenceModel* reference,
                    const Tensor& ids, const Size& counted) {

@@ -53,8 +53,7 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                   "prompt or lora"});
   }
   const bool generates_words = program == nullptr || program->causal();
-  const bool takes_encoders =
-      plan.stage == Stage::sft || plan.stage == Stage::pretrain || (plan.stage == Stage::inference && generates_words);
+  const bool takes_encoders = is_supervised(plan) || (plan.stage == Stage::inference && generates_words);
   if (encoder && (plan.method == Method::prompt || plan.method == Method::ptuning)) {
     problems.add({"", "method",
                   name_of(kMethodWords, plan.method) + " is billed for causal language models, not " + model.model_type,

@@ -2,6 +2,7 @@
 
 #include "blocks/generations.h"
 #include "blocks/llamafactory.h"
+#include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
 #include "estimate/code_range.h"
 #include "estimate/inference.h"
