@@ -277,11 +277,6 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
     draft.set("sharding.bucket_cap_mb", bucket);
 }
 
-// Keys that move memory in ways that are not billed, and what is billed instead.
-struct LeftOut {
-  const char* key;
-  const char* what;
-};
 constexpr LeftOut kLeftOut[] = {
     {"lora_mlp_kernel", "keeps fewer activations of the MLP: adapters are billed as PEFT runs them"},
     {"lora_qkv_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
@@ -296,11 +291,7 @@ constexpr LeftOut kLeftOut[] = {
     {"layer_offloading", "is not billed: frozen layers are billed on the card"}};
 
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
-  for (const LeftOut& left : kLeftOut) {
-    const Value* value = reader.given(left.key);
-    if (value == nullptr || value_text(*value) == "false") continue;
-    draft.warnings.push_back(std::string(left.key) + " " + left.what);
-  }
+  warn_of_left_out(kLeftOut, reader, draft);
   if (reader.flag("tiled_mlp")) reader.use("tiled_mlp_num_shards");
   if (reader.flag("auto_find_batch_size"))
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");

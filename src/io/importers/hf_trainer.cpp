@@ -48,6 +48,9 @@ constexpr KeyRow kRows[] = {
     {"bits", "", "bits of the base's weights"},
     {"quantization_bit", "", "", "bits"},
     {"pre_seq_len", "", "tokens of P-tuning v2"},
+    {"use_unsloth", "false", "Unsloth's kernels"},
+    {"bnb_4bit_quant_storage_dtype", "uint8", "dtype that holds the packed weights"},
+    {"bnb_4bit_quant_storage", "", "", "bnb_4bit_quant_storage_dtype"},
     {"quant_type", "nf4", "4-bit format"},
     {"double_quant", "true", "the scales are quantised too"},
     {"use_nested_quant", "", "", "double_quant"},
@@ -226,6 +229,8 @@ void read(const JobSource& source, Draft& draft) {
   } else {
     read_sharding_arguments(reader, source.launch, draft);
   }
+  if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));
+  set_quant_storage(reader.text("bnb_4bit_quant_storage_dtype").value_or("uint8"), draft);
   read_load_dtype(reader, draft);
   draft.add_records(reader);
 }

@@ -57,6 +57,14 @@ constexpr KeyRow kRows[] = {
     {"use_kt", "false", "experts live on the host (KTransformers)", {}, "model_args.py"},
     {"use_mca", "false", "Megatron runs the step"},
     {"ref_model", "", "the reference model"},
+    {"use_asft_loss", "false", "a second model whose logits the loss compares"},
+    {"use_eaft_loss", "false", "a loss that copies the logits"},
+    {"shift_attn", "false", "S2 attention", {}, "model_args.py"},
+    {"upcast_layernorm", "false", "norms in fp32", {}, "model_args.py"},
+    {"freeze_vision_tower", "true", "whether the vision tower trains"},
+    {"freeze_multi_modal_projector", "true", "whether the projector trains"},
+    {"freeze_language_model", "false", "whether the language model trains"},
+    {"ref_model_quantization_bit", "", "bits of the reference model"},
     {"mixture_of_depths", "", "layers are skipped for some tokens", {}, "model_args.py"},
     {"use_llama_pro", "false", "new blocks train, given in freeze_trainable_layers"},
 };
@@ -64,7 +72,7 @@ constexpr KeyRow kRows[] = {
 constexpr std::string_view kHarmless =
     "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens new_special_tokens_config "
     "init_special_tokens "
-    "model_revision low_cpu_mem_usage rope_scaling shift_attn moe_aux_loss_coef upcast_layernorm train_from_scratch "
+    "model_revision low_cpu_mem_usage rope_scaling moe_aux_loss_coef train_from_scratch "
     "infer_backend "
     "offload_folder use_kv_cache use_v1_kernels infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status "
     "trust_remote_code "
@@ -74,13 +82,13 @@ constexpr std::string_view kHarmless =
     "pissa_* "
     "create_new_adapter module_dropout oft_* pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight "
     "kto_rejected_weight "
-    "simpo_gamma ppo_* ref_model_adapters ref_model_quantization_bit reward_model* ld_alpha galore_target galore_scale "
+    "simpo_gamma ppo_* ref_model_adapters reward_model* ld_alpha galore_target galore_scale "
     "galore_proj_type "
     "apollo_target apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* "
     "use_megatron_bridge "
-    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss use_asft_loss asft_alpha use_eaft_loss "
+    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss asft_alpha "
     "eaft_alpha "
-    "freeze_vision_tower freeze_multi_modal_projector freeze_language_model compute_accuracy disable_shuffling "
+    "compute_accuracy disable_shuffling "
     "early_stopping_steps "
     "plot_loss include_effective_tokens_per_second template dataset eval_dataset dataset_dir media_dir train_on_prompt "
     "mask_history "
@@ -195,7 +203,18 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
   if (reader.flag("use_muon")) set_optimizer("muon", draft);
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"use_asft_loss", "runs a frozen second model and keeps its logits: neither is billed"},
+    {"use_eaft_loss", "copies the logits of the answers once more: the copy is not billed"},
+    {"shift_attn", "is billed as attention over the whole sequence"},
+    {"upcast_layernorm", "is not billed: norms are billed in the dtype of the base"},
+    {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen", true},
+    {"freeze_multi_modal_projector", "false trains the projector, which is billed as frozen", true},
+    {"freeze_language_model", "is not billed: the language model is billed as it trains"},
+    {"ref_model_quantization_bit", "is not billed: the reference model is billed in 16 bits"}};
+
 void read_code(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
   set_attention(reader.text("flash_attn").value_or("auto"), "flash_attn", draft);
   if (reader.flag("enable_liger_kernel")) draft.set("implementation", Value::of("liger"));
   if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));

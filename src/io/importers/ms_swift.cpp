@@ -42,6 +42,12 @@ constexpr KeyRow kRows[] = {
     {"sequence_parallel_size", "1", "sequence parallel (Ulysses) degree", {}, "arguments/base_args/template_args.py"},
     {"target_modules", "all-linear", "modules that get an adapter", {}, "arguments/tuner_args.py"},
     {"lora_target_modules", "", "", "target_modules"},
+    {"target_parameters", "", "parameters that get an adapter", {}, "arguments/tuner_args.py"},
+    {"freeze_vit", "true", "whether the vision tower trains", {}, "arguments/tuner_args.py"},
+    {"freeze_aligner", "true", "whether the projector trains", {}, "arguments/tuner_args.py"},
+    {"freeze_llm", "false", "whether the language model trains", {}, "arguments/tuner_args.py"},
+    {"freeze_parameters_regex", "", "parameters that do not train", {}, "arguments/tuner_args.py"},
+    {"trainable_parameters_regex", "", "parameters that train after all", {}, "arguments/tuner_args.py"},
     {"target_regex", "", "pattern of modules that get an adapter", {}, "arguments/tuner_args.py"},
     {"modules_to_save", "", "modules that train whole", {}, "arguments/tuner_args.py"},
     {"lora_modules_to_save", "", "", "modules_to_save"},
@@ -120,8 +126,7 @@ constexpr std::string_view kHarmless =
     "streaming "
     "interleave_prob stopping_strategy shuffle_buffer_size download_mode columns strict disable_auto_column_mapping "
     "model_name "
-    "model_author custom_* freeze_llm freeze_vit freeze_aligner freeze_parameters_regex trainable_parameters_regex "
-    "target_parameters "
+    "model_author custom_* "
     "lora_bias* lorap_lr_ratio lora_lr_ratio use_rslora lora_ga_* init_weights init_lora_weights fourier_* boft_* "
     "vera_* adapter_* "
     "adalora_* llamapro_* reft_* swanlab_* add_version add_output_dir_suffix create_checkpoint_symlink max_new_tokens "
@@ -194,7 +199,15 @@ std::vector<std::string> default_targets(Draft& draft) {
   return {"q_proj", "k_proj", "v_proj"};
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"freeze_vit", "false trains the vision tower, which is billed as frozen", true},
+    {"freeze_aligner", "false trains the projector, which is billed as frozen", true},
+    {"freeze_llm", "is not billed: the language model is billed as it trains"},
+    {"freeze_parameters_regex", "is not billed: what it freezes is billed as it trains"},
+    {"trainable_parameters_regex", "is not billed: what it lets train is billed as frozen"}};
+
 void read_method(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
   std::string type = to_lower(reader.text("tuner_type").value_or("lora"));
   if (type == "lora_llm") {  // the towers train whole, which are not counted
     type = "lora";
@@ -216,6 +229,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   if (lora.targets.size() == 1 && lora.targets[0] == "DEFAULT") lora.targets = default_targets(draft);
   if (lora.targets.size() == 1 && lora.targets[0] == "ALL") lora.targets = {"all-linear"};
   if (const auto regex = reader.text("target_regex")) lora.targets = {*regex};
+  for (const std::string& parameter : reader.texts("target_parameters")) lora.targets.push_back(parameter);
   lora.modules_to_save = reader.texts("modules_to_save");
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);

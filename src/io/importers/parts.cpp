@@ -200,6 +200,14 @@ void set_layerwise(Draft& draft) {
   draft.set("clip", Value::of(false));
 }
 
+void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& draft) {
+  for (const LeftOut& left : keys) {
+    const Value* value = reader.given(left.key);
+    if (value == nullptr || to_lower(value_text(*value)) == (left.usual ? "true" : "false")) continue;
+    draft.warnings.push_back(std::string(left.key) + " " + std::string(left.what));
+  }
+}
+
 std::string plan_text(const Draft& draft, std::string_view key) {
   const Value* value = draft.plan.find(key);
   return value != nullptr && value->is_string() ? value->as_string() : std::string();

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,14 @@ void set_layerwise(Draft& draft);
 [[nodiscard]] Value allocator_fields(const std::string& text);
 // PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF.
 void read_environment(const Launch& launch, Draft& draft);
+
+// A key that moves memory in a way that is not billed, and what is said of it. `usual`: the value with which it moves nothing.
+struct LeftOut {
+  std::string_view key;
+  std::string_view what;
+  bool usual = false;
+};
+void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& draft);
 
 // Pinned releases of what runs the job, from requirements and lock files in the job's folder or up to three above it.
 void read_software(Draft& draft);
