@@ -14,7 +14,21 @@
 namespace membill {
 
 enum class Stage : std::uint8_t { pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
-enum class Method : std::uint8_t { full, freeze, lora, dora, adalora, vera, ia3, prompt, prefix, ptuning };
+enum class Method : std::uint8_t {
+  full,
+  freeze,
+  lora,
+  dora,
+  adalora,
+  vera,
+  ia3,
+  loha,
+  lokr,
+  oft,
+  prompt,
+  prefix,
+  ptuning
+};
 // Precision regime (catalogue rows: `membill formats`, src/catalog/regimes).
 enum class Precision : std::uint8_t { fp32, amp_bf16, amp_fp16, pure_bf16, pure_fp16, master_bf16, master_fp16, fp8 };
 enum class OptimizerImpl : std::uint8_t { loop, foreach, fused };
@@ -26,7 +40,7 @@ enum class Implementation : std::uint8_t { hf, liger, unsloth, megatron, torchtu
 enum class Engine : std::uint8_t { torch, ddp, deepspeed, fsdp, fsdp2, megatron };
 enum class AdapterDType : std::uint8_t { automatic, fp32, bf16, fp16 };
 
-// Adapters (method lora, dora, adalora, vera, ia3, prompt, prefix, ptuning).
+// Adapters (every method but full and freeze).
 struct AdapterPlan {
   std::int64_t rank = 8;              // >= 1
   std::optional<std::int64_t> alpha;  // no effect on memory
@@ -43,6 +57,10 @@ struct AdapterPlan {
   std::int64_t virtual_tokens = 20;                  // prompt, prefix, p-tuning
   std::optional<std::int64_t> encoder_hidden;        // width of the encoder of prefix and p-tuning; none: the model's
   bool prefix_projection = false;                    // prefix: an MLP makes keys and values
+  std::optional<std::int64_t> block_size;        // OFT: width of a block, default 32; 0: `rank` says how many blocks
+  std::optional<std::int64_t> decompose_factor;  // LoKr: the smaller factor's length; none: near the square root
+  bool decompose_both = false;                   // LoKr: the smaller factor may be low-rank too
+  std::int64_t trainable_tokens = 0;             // rows of the embedding that train (trainable_token_indices)
 };
 
 // Which parameters train under method freeze.

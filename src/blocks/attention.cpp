@@ -139,6 +139,29 @@ Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v
   return r.contiguous_copy(std::move(output), result, "attention output, unpadded");
 }
 
+// mem_eff_attention/kernel_backward.h workspace_size, of all heads: tiles of the query gradient in fp32, each with a lock and a counter;
+// 16-bit heads wider than 128 also have key and value gradients there. Tile sizes: of the kernels that an A100 runs.
+Size efficient_workspace(Forward& f, const AttentionCall& call, DType type) {
+  SymbolTable& symbols = f.r.symbols();
+  constexpr std::int64_t kWide = 128, kNarrow = 64, kCounters = 16, kFloat = 4, kKeys = 16;
+  const std::int64_t width = call.shape.head_dim, column = width > kNarrow ? kWide : kNarrow;
+  const bool narrow = type != DType::fp32;
+  const std::int64_t rows = narrow && width > kNarrow && width <= kWide ? kWide : kNarrow;
+  const std::int64_t columns = ceil_div(width, column);
+  Size head = symbols.ceil_div(f.dims.s, Size(rows)) * Size(columns * (rows * column * kFloat + kCounters));
+  if (narrow && width > kWide)
+    head = head + symbols.ceil_div(f.keys(), Size(kKeys)) * Size(2 * kKeys * columns * column * kFloat);
+  return f.dims.b * call.dims.a * head;
+}
+
+// attention_backward.cu: the kernels of 16 bits work delta out themselves, fp32 takes the sums of gradient times output.
+Tensor softmax_delta(Recorder& r, const Shape& queries, const Size& rows, DType type) {
+  if (type != DType::fp32) return r.empty({rows, Size(1)}, DType::fp32, "softmax delta");
+  const Tensor product = r.empty(queries, type, "gradient times output");
+  const Tensor sums = r.empty({rows, Size(1)}, type, "softmax delta, tokens first");
+  return r.empty({rows, Size(1)}, DType::fp32, "softmax delta");
+}
+
 // aten/native/transformers/cuda/attention.cu _efficient_attention_forward, attention_backward.cu.
 Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mask, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
@@ -168,8 +191,8 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   if (learned) edges.push_back(r.edge(mask));
   r.record(
       {&output}, std::move(edges),
-      [kept, kept_mask, rows, learned, grouped, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype()](
-          Recorder& rec, Gradients&) {
+      [kept, kept_mask, rows, learned, grouped, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype(),
+       workspace = efficient_workspace(f, call, q.dtype())](Recorder& rec, Gradients&) {
         Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                          rec.empty(vs, type, "value gradient")};
         if (learned) {
@@ -179,9 +202,9 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
         const Tensor all_keys = grouped ? rec.empty({qs.rows, ks.width}, type, "key gradient of all heads") : Tensor();
         const Tensor all_values =
             grouped ? rec.empty({qs.rows, vs.width}, type, "value gradient of all heads") : Tensor();
-        const Tensor delta = rec.empty({rows, Size(1)}, DType::fp32, "softmax delta");
-        if (type == DType::fp32) return result;
-        const Tensor workspace = rec.empty(qs, DType::fp32, "query gradient accumulator");
+        Tensor delta = softmax_delta(rec, qs, rows, type);
+        const Tensor space = rec.empty({workspace, Size(1)}, DType::uint8, "gradient accumulators");
+        delta.drop();
         return result;
       });
   return output;

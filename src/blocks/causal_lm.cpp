@@ -11,6 +11,14 @@
 namespace membill {
 namespace {
 
+// The mask that the model passes to a layer of `kind`, alone.
+LayerInputs inputs_of(const LayerKind& kind, LayerInputs inputs) {
+  const bool sliding = kind.attention.sliding_window.has_value();
+  if (kind.linear_attention || sliding) inputs.mask.drop();
+  if (kind.linear_attention || !sliding) inputs.local_mask.drop();
+  return inputs;
+}
+
 Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden,
                 const LayerInputs& inputs) {
   Recorder& r = f.r;
@@ -24,9 +32,9 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
       hidden = r.checkpoint(
           hidden, layer_checkpoint(f, architecture, {&unit.layers[i]}),
-          [&f, &architecture, context, inputs](Tensor x) {
+          [&f, &architecture, context, own = inputs_of(context.kind, inputs)](Tensor x) {
             const ItemScope scope(f.r, f.items.block);
-            return architecture.layer(f, context, std::move(x), inputs);
+            return architecture.layer(f, context, std::move(x), own);
           },
           architecture.checkpoint_variables(f));
     } else {

@@ -22,6 +22,7 @@ class DeltaRule {
 
   Tensor run(DeltaRuleInputs in) {
     const DType type = in.query.dtype();
+    lies_by_token_ = type == DType::fp32;
     widen(in);
     prepare(in);
     within_chunks();
@@ -90,8 +91,16 @@ class DeltaRule {
     value_ = in.value, beta_ = in.beta;
   }
 
+  // What is fp32 already is not converted: it lies token by token still, and a product over all heads takes a copy of it.
+  Tensor by_head(const Tensor& x, bool several) {
+    return lies_by_token_ && several ? r_.contiguous_copy(x, x.shape(), "operand, head by head") : x;
+  }
+
   Tensor of_pairs(const Tensor& left, const Tensor& right) {
-    return r_.batched_matmul(left, right, {padded_, Size(kChunk)}, "products of a chunk's tokens");
+    const bool several = !f_.one_row() || chunks_ > 1;
+    Tensor first = by_head(left, several), second = by_head(right, several);
+    return r_.batched_matmul(std::move(first), std::move(second), {padded_, Size(kChunk)},
+                             "products of a chunk's tokens");
   }
 
   // What happens inside of each chunk, for all chunks at once.
@@ -159,13 +168,14 @@ class DeltaRule {
         r_.exp(part_of(f_, cum_decay_, {batches_, Size(1)}, "gradient of the last decay, zero-filled"));
     for (std::int64_t i = 0; i < chunks_; ++i) {
       v_new_ = new_values_of_chunk(state);
-      inter_ = product(chunk_of(query_, Size(kChunk)), state, {heads_ * Size(kChunk), d_.value_width});
+      inter_ = product(by_head(chunk_of(query_, Size(kChunk)), !f_.one_row()), state,
+                       {heads_ * Size(kChunk), d_.value_width});
       {
         const Tensor within = product(chunk_of(intra_, Size(kChunk)), v_new_, v_new_.shape());
         output = r_.copy_into(std::move(output), r_.add(inter_, within, "output of a chunk"));
       }
       const Tensor kept = r_.mul(state, chunk_of(chunk_decay, Size(1)), "decayed state");
-      const Tensor update = product(chunk_of(key_, Size(kChunk)), v_new_, state_shape);
+      const Tensor update = product(by_head(chunk_of(key_, Size(kChunk)), !f_.one_row()), v_new_, state_shape);
       state = r_.add(kept, update, "recurrent state");
     }
     return output;
@@ -190,6 +200,7 @@ class DeltaRule {
   const LinearDims& d_;
   const LinearAttentionShape& shape_;
   std::int64_t chunks_ = 0;
+  bool lies_by_token_ = false;            // queries, keys and values: (b, s, heads, d) seen as (b, heads, s, d)
   Size heads_, rows_, batches_, padded_;  // heads of all rows; their tokens; their chunks; tokens with the padding
   Tensor query_, key_, value_, beta_, decay_, v_beta_, k_beta_, cum_decay_, pairwise_, mask_, ut_system_, intra_,
       decayed_k_beta_, new_values_, k_cumdecay_, v_new_, inter_;

@@ -71,7 +71,7 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   dims.V = symbols.define("V", "vocabulary", model.vocab);
   dims.L = symbols.define("L", "layers", model.layers);
   const bool ranked = plan.method == Method::lora || plan.method == Method::dora || plan.method == Method::adalora ||
-                      plan.method == Method::vera;
+                      plan.method == Method::vera || plan.method == Method::loha || plan.method == Method::lokr;
   if (ranked) dims.r = symbols.define("r", "adapter rank", first_rank(plan.adapter, plan.method));
   for (const Section& section : model.sections) {
     auto& kinds = dims.kinds.emplace_back();

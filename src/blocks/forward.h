@@ -64,6 +64,26 @@ struct VectorAdapter {
   double dropout = 0;
 };
 
+// An adapter that adds a whole matrix to a linear's: LoHa's product of two low-rank matrices, LoKr's Kronecker product.
+struct MatrixAdapter {
+  std::unique_ptr<Parameter> first, second;                         // LoKr: factors that are whole
+  std::unique_ptr<Parameter> first_a, first_b, second_a, second_b;  // low-rank pairs: (n x r), (r x m)
+  bool hadamard = false;                                            // LoHa: all four
+};
+
+// OFT: blocks that turn a linear's input.
+struct RotationAdapter {
+  Parameter angles;      // a row a block: the upper triangle of a skew-symmetric matrix
+  Tensor rows, columns;  // where that triangle's entries lie
+  Size blocks, width;    // of the input
+};
+
+// Rows of an embedding that train: PEFT's TrainableTokensLayer.
+struct TrainedRows {
+  Parameter delta;
+  Tensor originals;
+};
+
 // Prompt tuning and p-tuning: what makes the embeddings of the virtual tokens.
 struct PromptEncoder {
   struct Linear {
@@ -93,6 +113,9 @@ struct Module {
   std::unique_ptr<Parameter> bias;
   std::unique_ptr<LoraAdapter> adapter;
   std::unique_ptr<VectorAdapter> vectors;
+  std::unique_ptr<MatrixAdapter> matrix;
+  std::unique_ptr<RotationAdapter> rotation;
+  std::unique_ptr<TrainedRows> trained_rows;
   std::unique_ptr<QuantizedWeight> quantized;
   std::unique_ptr<Parameter> original,
       original_bias;            // modules_to_save: what stays frozen; `weight` and `bias` are the trained copies

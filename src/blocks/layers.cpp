@@ -2,14 +2,23 @@
 
 #include "blocks/adapters.h"
 #include "blocks/layer_norm_parts.h"
+#include "blocks/matrix_adapters.h"
 #include "blocks/quantized.h"
+#include "blocks/rotation_adapter.h"
+#include "blocks/trained_rows.h"
 #include "blocks/vector_adapters.h"
 
 namespace membill {
 
 Tensor apply_linear(Forward& f, Module& module, Tensor x) {
+  if (module.trained_rows != nullptr && f.adapters) {
+    Parameter table = with_trained_rows(f, module);
+    return f.r.linear(std::move(x), table);
+  }
   if (module.adapter != nullptr && f.adapters) return apply_adapter(f, module, std::move(x));
   if (module.vectors != nullptr && f.adapters) return apply_vectors(f, module, std::move(x));
+  if (module.matrix != nullptr && f.adapters) return apply_matrix(f, module, std::move(x));
+  if (module.rotation != nullptr && f.adapters) return apply_rotation(f, module, std::move(x));
   return apply_base(f, module, std::move(x));
 }
 
@@ -25,6 +34,10 @@ Tensor whole_weight(Forward& f, Module& module) {
 
 Tensor apply_embedding(Forward& f, Module& module, const Tensor& ids) {
   if (module.adapter != nullptr && f.adapters) return apply_embedding_adapter(f, module, ids);
+  if (module.trained_rows != nullptr && f.adapters) {
+    Parameter table = with_trained_rows(f, module);
+    return f.r.embedding(ids, table);
+  }
   return f.r.embedding(ids, module.weight);
 }
 

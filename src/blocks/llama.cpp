@@ -127,7 +127,9 @@ Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const
   AttentionCall call{layer.dims, shape, choose_attention(f, layer.kind, mask.defined()), mask, heads.contiguous};
   call.weights = &weights;
   Tensor output = run_attention(f, call, heads.q, heads.k, heads.v);
-  return apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
+  output = apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
+  heads.q.drop(), heads.k.drop(), heads.v.drop();  // Python lets go of variables in the order of their names in the code
+  return output;
 }
 
 Tensor LlamaArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
@@ -144,6 +146,7 @@ Tensor LlamaArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hi
   Tensor residual = hidden, weights;
   pass_norm(names.before_attention);
   hidden = attention(f, layer, hidden, inputs, weights);
+  const Tensor held = holds_attention_output() ? hidden : Tensor();
   pass_norm(names.after_attention);
   hidden = f.r.add(residual, branch(f, hidden), "residual stream");
   residual = hidden;

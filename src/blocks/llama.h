@@ -44,6 +44,8 @@ class LlamaArchitecture : public Architecture {
   [[nodiscard]] virtual Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   // What a block's output passes through before it is added to the residual stream.
   [[nodiscard]] virtual Tensor branch(Forward& f, const Tensor& output) const;
+  // Whether a layer holds what its attention gave in a variable of its own.
+  [[nodiscard]] virtual bool holds_attention_output() const { return false; }
 };
 
 // Columns of the rotary tables: those of the first layer kind that rotates.

@@ -14,6 +14,7 @@ class Llama4Architecture : public LlamaArchitecture {
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
                                  Tensor& weights) const override;
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+  [[nodiscard]] bool holds_attention_output() const override { return true; }
 };
 
 }  // namespace membill

@@ -6,8 +6,6 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kFp8Group = 128;  // inputs that share a scale
-
 Tensor with_bias(Forward& f, Module& module, Tensor out) {
   if (module.bias == nullptr) return out;
   Recorder& r = f.r;
@@ -88,22 +86,27 @@ Tensor half_quadratic(Forward& f, Module& module, const Tensor& x) {
   return with_bias(f, module, std::move(out));
 }
 
-// transformers 5.24 integrations/finegrained_fp8.py: the input in fp8 with a scale for each 128 of a row.
-Tensor fp8_product(Forward& f, Module& module, const Tensor& x) {
-  Recorder& r = f.r;
-  const Shape shape = module.weight.value.shape();
-  const Tensor codes = r.empty(x.shape(), DType::fp8, "input in fp8");
-  const Tensor scales =
-      r.empty({x.rows(), r.symbols().ceil_div(x.width(), Size(kFp8Group))}, DType::fp32, "scales of the input");
-  return r.empty({x.rows(), shape.rows}, x.dtype(), module.weight.label);
+// Blocks of an fp8 matrix along a row; one where the whole matrix has one scale.
+Size fp8_blocks_of_row(const Forward& f, const Module& module) {
+  const std::int64_t side = f.plan.quantization.group_size.value_or(weight_format(module.quantized->format).group);
+  return side < 1 ? Size(1) : f.r.symbols().ceil_div(module.weight.value.width(), Size(side));
 }
 
+// transformers 5.24 integrations/finegrained_fp8.py: the input in fp8 with a scale for each block of a row.
+Tensor fp8_product(Forward& f, Module& module, const Tensor& x) {
+  Recorder& r = f.r;
+  const Tensor codes = r.empty(x.shape(), DType::fp8, "input in fp8");
+  const Tensor scales = r.empty({x.rows(), fp8_blocks_of_row(f, module)}, DType::fp32, "scales of the input");
+  return r.empty({x.rows(), module.weight.value.rows()}, x.dtype(), module.weight.label);
+}
+
+// _dequantize_fp8_weight: the scales of blocks are repeated for every row.
 Tensor fp8(Forward& f, Module& module, const Tensor& x) {
   Tensor out = fp8_product(f, module, x);
-  record_dequantized_linear(f.r, x, out, [shape = module.weight.value.shape(), type = x.dtype()](Recorder& r) {
+  const Size blocks = fp8_blocks_of_row(f, module);
+  record_dequantized_linear(f.r, x, out, [shape = module.weight.value.shape(), type = x.dtype(), blocks](Recorder& r) {
     Tensor matrix = r.empty(shape, type, "dequantised matrix");
-    const Shape repeated{shape.rows, r.symbols().ceil_div(shape.width, Size(kFp8Group))};
-    const Tensor scales = r.empty(repeated, type, "scales of every row");
+    const Tensor scales = r.empty({shape.rows, blocks}, type, "scales of every row");
     return matrix;
   });
   return with_bias(f, module, std::move(out));

@@ -72,6 +72,7 @@ const Gpt2Architecture kGpt2;
 const GptNeoxArchitecture kGptNeox;
 const GptBigCodeArchitecture kGptBigCode;
 const GptJArchitecture kGptJ;
+const CodeGenArchitecture kCodeGen;
 const MptArchitecture kMpt;
 const DeepseekV2Architecture kDeepseekV2;
 const DeepseekV3Architecture kDeepseekV3;
@@ -145,6 +146,7 @@ const std::array kPrograms = {
     Row{"gpt_neox", &kGptNeox},
     Row{"gpt_oss", &kGptOss},
     Row{"gptj", &kGptJ},
+    Row{"codegen", &kCodeGen},
     Row{"granite", &kGranite},
     Row{"granitemoe", &kGraniteMoe},
     Row{"hunyuan_v1_dense", &kHunyuan},

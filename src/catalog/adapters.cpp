@@ -8,6 +8,7 @@
 
 #include "base/first_rank.h"
 #include "catalog/adapter_modules.h"
+#include "catalog/adapter_shapes.h"
 #include "catalog/module_names.h"
 #include "membill/catalog.h"
 #include "membill/problem.h"
@@ -21,6 +22,10 @@ bool is_all_linear(const std::vector<std::string>& targets) {
   return targets.size() == 1 &&
          std::equal(targets[0].begin(), targets[0].end(), kShorthand.begin(), kShorthand.end(),
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
+}
+
+bool has_shapes_of_its_own(Method method) {
+  return method == Method::loha || method == Method::lokr || method == Method::oft;
 }
 
 class Matcher {
@@ -234,21 +239,24 @@ class Matcher {
       match_.failure = "no module of the model is a target";
       return;
     }
-    const bool parameters = std::any_of(match_.modules.begin(), match_.modules.end(), [](const AdaptedModule& module) {
-      return module.module == ModuleKind::parameter;
-    });
-    if (method_ != Method::lora && parameters) {
+    if (method_ != Method::lora && has_kind(ModuleKind::parameter)) {
       match_.failure = std::string(name_of_method()) + " does not work on fused expert parameters";
-    } else if (method_ != Method::lora && method_ != Method::dora && has_embedding()) {
+    } else if (method_ != Method::lora && method_ != Method::dora && has_kind(ModuleKind::embedding)) {
       match_.failure = std::string(name_of_method()) + " does not work on embeddings";
+    } else if (has_shapes_of_its_own(method_) && has_kind(ModuleKind::conv1d)) {
+      match_.failure = std::string(name_of_method()) + " works on linears, not on Conv1D modules";
     }
     const std::string_view mlp = method_ == Method::ia3 ? ia3_feed_forward(model_.model_type) : std::string_view();
-    for (AdaptedModule& module : match_.modules) module.feed_forward = !mlp.empty() && ends_with_name(module.name, mlp);
+    for (AdaptedModule& module : match_.modules) {
+      module.feed_forward = !mlp.empty() && ends_with_name(module.name, mlp);
+      if (has_shapes_of_its_own(method_) && match_.failure.empty())
+        module.shaped = shaped_parameters(method_, module.in, module.out, module.rank, plan_);
+    }
   }
 
-  [[nodiscard]] bool has_embedding() const {
+  [[nodiscard]] bool has_kind(ModuleKind kind) const {
     return std::any_of(match_.modules.begin(), match_.modules.end(),
-                       [](const AdaptedModule& module) { return module.module == ModuleKind::embedding; });
+                       [&](const AdaptedModule& module) { return module.module == kind; });
   }
 
   [[nodiscard]] std::string_view name_of_method() const {
@@ -256,6 +264,9 @@ class Matcher {
       case Method::dora: return "DoRA";
       case Method::adalora: return "AdaLoRA";
       case Method::vera: return "VeRA";
+      case Method::loha: return "LoHa";
+      case Method::lokr: return "LoKr";
+      case Method::oft: return "OFT";
       default: return "(IA)3";
     }
   }
@@ -269,8 +280,14 @@ class Matcher {
 
 }  // namespace
 
+bool adapts_modules(Method method) {
+  return method != Method::full && method != Method::freeze && method != Method::prompt && method != Method::prefix &&
+         method != Method::ptuning;
+}
+
 std::int64_t AdaptedModule::parameters(Method method) const {
   if (method == Method::ia3) return feed_forward ? in : out;
+  if (has_shapes_of_its_own(method)) return shaped;
   if (method == Method::vera) return checked_add(rank, out);
   const std::int64_t pairs = checked_mul(matrices, checked_mul(rank, checked_add(in, out)));
   if (method == Method::adalora) return checked_add(pairs, checked_add(rank, 1));

@@ -15,6 +15,9 @@
 
 namespace membill {
 
+// Whether the method puts adapters on modules.
+[[nodiscard]] bool adapts_modules(Method method);
+
 // A module, or a fused expert parameter, that gets an adapter: the same one in every layer of `layers`.
 struct AdaptedModule {
   std::size_t section = 0;           // of ModelSpec::sections
@@ -27,6 +30,7 @@ struct AdaptedModule {
   std::int64_t rank = 0;         // the plan's; twice it where both halves of gate_up_proj are named
   bool bias = false;             // LoRA's second matrix has one
   bool feed_forward = false;     // (IA)3 scales its input
+  std::int64_t shaped = 0;       // parameters in one layer, of LoHa, LoKr and OFT
   bool tied_head = false;  // the head of a model whose head and embedding are one tensor (section: the embedding's)
 
   // Parameters of the adapter in one layer: A and B, with DoRA's magnitudes or AdaLoRA's singular values and rank; VeRA's two vectors,

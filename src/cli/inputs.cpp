@@ -87,15 +87,10 @@ void add_remarks(const io::JobFile& job, Inputs& inputs) {
   if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
 }
 
-bool adapts_modules(const TrainingPlan& plan) {
-  return plan.method == Method::lora || plan.method == Method::dora || plan.method == Method::adalora ||
-         plan.method == Method::vera || plan.method == Method::ia3;
-}
-
 // PEFT passes over targets that no module has as long as another one matches: jobs of frameworks that name some run. What membill's own
 // flags and job files name may only be a slip, which validate() refuses.
 void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
-  if (job.format.empty() || arguments.has("--targets") || !adapts_modules(inputs.plan)) return;
+  if (job.format.empty() || arguments.has("--targets") || !adapts_modules(inputs.plan.method)) return;
   AdapterPlan& adapter = inputs.plan.adapter;
   const AdapterMatch match = match_adapter_targets(inputs.model, adapter, inputs.plan.method);
   if (match.modules.empty() || !match.failure.empty()) return;

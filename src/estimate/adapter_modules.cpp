@@ -4,6 +4,7 @@
 
 #include "base/first_rank.h"
 #include "blocks/quantized.h"
+#include "catalog/adapter_shapes.h"
 #include "estimate/engines/placement.h"
 
 namespace membill {
@@ -57,7 +58,22 @@ class AdapterBuilder {
       else if (matched != nullptr)
         add_adapter(*module, *matched, unit);
       if (is_saved(module->name) && module->original == nullptr) save(*module, unit);
+      if (trains_rows(*module)) train_rows(*module, unit);
     }
+  }
+
+  // The outer modules are visited once for each section that is no stack.
+  [[nodiscard]] bool trains_rows(const Module& module) const {
+    return plan_.adapter.trainable_tokens > 0 && module.role == TensorRole::embedding && module.trained_rows == nullptr;
+  }
+
+  // tuners/trainable_tokens/layer.py update_layer; a tied head uses the embedding's.
+  void train_rows(Module& module, int unit) {
+    module.trained_rows = std::make_unique<TrainedRows>();
+    const Shape shape{Size(plan_.adapter.trainable_tokens), module.weight.value.width()};
+    train_adapter(module.trained_rows->delta, shape, unit, type_when_made(module));
+    module.trained_rows->originals = r_.empty(shape, adapter_dtype(plan_), "original rows", item_);
+    job_.trainable_elements += r_.symbols().evaluate(shape.elements());
   }
 
   [[nodiscard]] const AdaptedModule* find_match(const Module& module, const Place& place) const {
@@ -85,12 +101,14 @@ class AdapterBuilder {
 
   void add_adapter(Module& module, const AdaptedModule& matched, int unit) {
     if (plan_.method == Method::vera || plan_.method == Method::ia3) return add_vectors(module, matched, unit);
+    if (plan_.method == Method::loha || plan_.method == Method::lokr) return add_matrices(module, matched, unit);
+    if (plan_.method == Method::oft) return add_rotation(module, matched, unit);
     module.adapter = std::make_unique<LoraAdapter>();
     module.adapter->dropout = plan_.adapter.dropout;
     const Shape& whole = module.weight.value.shape();
     const bool transposed = module.kind == ModuleKind::conv1d || module.kind == ModuleKind::embedding;
     const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
-    const Size r = matched.rank == first_rank(plan_.adapter, plan_.method) ? rank_symbol() : Size(matched.rank);
+    const Size r = rank_of(matched);
     const DType made = type_when_made(module);
     train_adapter(module.adapter->down, {r, in}, unit, made);
     train_adapter(module.adapter->up, {out, r}, unit, made);
@@ -156,6 +174,48 @@ class AdapterBuilder {
     vectors.down->value = r_.view(shared_down_, {rank_symbol(), in});
     vectors.up->value = r_.view(shared_up_, {out, rank_symbol()});
     vectors.down->label = vectors.up->label = "adapter output";
+  }
+
+  [[nodiscard]] Size rank_of(const AdaptedModule& matched) const {
+    return matched.rank == first_rank(plan_.adapter, plan_.method) ? rank_symbol() : Size(matched.rank);
+  }
+
+  void add_matrices(Module& module, const AdaptedModule& matched, int unit) {
+    module.matrix = std::make_unique<MatrixAdapter>();
+    MatrixAdapter& matrix = *module.matrix;
+    const DType made = type_when_made(module);
+    const Size r = rank_of(matched);
+    const auto make = [&](std::unique_ptr<Parameter>& parameter, const Shape& shape) {
+      parameter = std::make_unique<Parameter>();
+      train_adapter(*parameter, shape, unit, made);
+    };
+    const auto pair = [&](std::unique_ptr<Parameter>& a, std::unique_ptr<Parameter>& b, const Shape& shape) {
+      make(a, {shape.rows, r});
+      make(b, {r, shape.width});
+    };
+    matrix.hadamard = plan_.method == Method::loha;
+    if (matrix.hadamard) {
+      pair(matrix.first_a, matrix.first_b, module.weight.value.shape());
+      return pair(matrix.second_a, matrix.second_b, module.weight.value.shape());
+    }
+    const LokrShapes shapes = lokr_shapes(matched.in, matched.out, matched.rank, plan_.adapter);
+    const Shape first{Size(shapes.first_rows), Size(shapes.first_columns)},
+        second{Size(shapes.second_rows), Size(shapes.second_columns)};
+    shapes.first_whole ? make(matrix.first, first) : pair(matrix.first_a, matrix.first_b, first);
+    shapes.second_whole ? make(matrix.second, second) : pair(matrix.second_a, matrix.second_b, second);
+  }
+
+  // tuners/oft/layer.py OFTRotationModule: the places of the angles are buffers of it.
+  void add_rotation(Module& module, const AdaptedModule& matched, int unit) {
+    module.rotation = std::make_unique<RotationAdapter>();
+    RotationAdapter& rotation = *module.rotation;
+    const OftShapes shapes = oft_shapes(matched.in, plan_.adapter);
+    rotation.blocks = Size(shapes.blocks);
+    rotation.width = Size(shapes.width);
+    const Shape places{Size(shapes.angles()), Size(1)};
+    train_adapter(rotation.angles, {rotation.blocks, Size(shapes.angles())}, unit, type_when_made(module));
+    rotation.rows = r_.empty(places, DType::int64, "rows of OFT's angles", item_);
+    rotation.columns = r_.empty(places, DType::int64, "columns of OFT's angles", item_);
   }
 
   [[nodiscard]] Size rank_symbol() const {

@@ -64,6 +64,28 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                 name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});
 }
 
+// What PEFT's adapters work with.
+void check_adapters(const TrainingPlan& plan, Problems& problems) {
+  const std::string method = name_of(kMethodWords, plan.method);
+  const bool whole_matrix = plan.method == Method::loha || plan.method == Method::lokr;
+  if (whole_matrix && weight_format(plan.weights).quantized) {
+    problems.add({"", "weights",
+                  method + " adds a matrix to a whole weight, not to " + std::string(weight_format(plan.weights).name),
+                  "weights bf16"});
+  }
+  const Packing packing = weight_format(plan.weights).packing;
+  if (plan.method == Method::dora && (packing == Packing::gptq || packing == Packing::awq)) {
+    problems.add(
+        {"", "method", "PEFT has no DoRA over " + std::string(weight_format(plan.weights).name) + " weights", "lora"});
+  }
+  if (whole_matrix && plan.adapter.dropout > 0)
+    problems.add({"", "adapter.dropout", method + "'s rank dropout is not billed", "0"});
+  if (plan.adapter.trainable_tokens > 0 && plan.method != Method::lora && plan.method != Method::dora) {
+    problems.add(
+        {"", "adapter.trainable_tokens", "PEFT trains rows of the embedding beside LoRA alone", "method lora"});
+  }
+}
+
 // A row of what a stage generates is a prompt and its completion.
 void check_rows(const TrainingPlan& plan, Problems& problems) {
   if (!generates(plan.stage) && plan.stage != Stage::inference) return;
@@ -96,6 +118,7 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
   check_stage(model, plan, problems);
   check_rows(plan, problems);
   check_stage_args(plan, problems);
+  check_adapters(plan, problems);
   check_inference(plan, problems);
   if (!format.quantized && row.storage && *row.storage != plan.weights) {
     const std::string storage(weight_format(*row.storage).name);

@@ -11,11 +11,6 @@
 namespace membill {
 namespace {
 
-bool is_adapter_method(Method method) {
-  return method == Method::lora || method == Method::dora || method == Method::adalora || method == Method::vera ||
-         method == Method::ia3;
-}
-
 struct Module {
   std::string name;
   ModuleKind kind;
@@ -127,7 +122,7 @@ void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& p
   if (model.sections.empty()) return;
   const std::vector<Module> modules = modules_of(model);
   if (plan.method == Method::freeze) check_trained(model, modules, plan, problems);
-  if (!is_adapter_method(plan.method)) return;
+  if (!adapts_modules(plan.method)) return;
   check_targets(model, modules, plan, problems);
   std::vector<Module> savable = modules;
   if (model.tied_embeddings) savable.push_back({"lm_head", ModuleKind::linear});

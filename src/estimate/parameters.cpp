@@ -36,15 +36,10 @@ std::string local_name(const TensorSpec& spec) {
   return star == std::string::npos ? name : name.substr(star + 2);
 }
 
-bool puts_adapters_on_modules(const TrainingPlan& plan) {
-  return has_adapters(plan) && plan.method != Method::prompt && plan.method != Method::ptuning &&
-         plan.method != Method::prefix;
-}
-
 bool adapts_layers_apart(const TrainingPlan& plan) {
   const AdapterPlan& adapter = plan.adapter;
   const bool pattern = adapter.targets.size() == 1 && is_pattern(adapter.targets.front());
-  return puts_adapters_on_modules(plan) &&
+  return adapts_modules(plan.method) &&
          (pattern || !adapter.exclude.empty() || !adapter.layers.empty() || !adapter.rank_pattern.empty());
 }
 
@@ -355,10 +350,10 @@ bool has_adapters(const TrainingPlan& plan) { return plan.method != Method::full
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
                          bool expand, std::string_view weights_item) {
   JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
-  if (has_adapters(plan) && !puts_adapters_on_modules(plan)) {
-    add_prompt_encoder(recorder, plan, dims, job);
-  } else if (puts_adapters_on_modules(plan)) {
+  if (adapts_modules(plan.method)) {
     add_adapters(recorder, model, plan, job);
+  } else if (has_adapters(plan)) {
+    add_prompt_encoder(recorder, plan, dims, job);
   }
   return job;
 }

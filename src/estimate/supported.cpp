@@ -86,7 +86,8 @@ bool is_packed_elsewhere(const Plan& plan) {
   const bool below_3 = plan.engine == Engine::deepspeed && plan.sharding.zero < 3;
   const bool whole = (below_3 || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) &&
                      is_one_of(plan.implementation, {Implementation::hf, Implementation::liger});
-  return !whole || !is_one_of(plan.method, {Method::lora, Method::prompt, Method::prefix, Method::ptuning});
+  return !whole ||
+         !is_one_of(plan.method, {Method::lora, Method::oft, Method::prompt, Method::prefix, Method::ptuning});
 }
 
 std::string unbilled_deepspeed(const Plan& plan) {

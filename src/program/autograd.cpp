@@ -62,9 +62,11 @@ Tensor Recorder::saved(const Tensor& x) {
 
 void Recorder::accumulate(Parameter& parameter, Tensor gradient) {
   const DType type = parameter.gradient_dtype.value_or(gradient.dtype());
-  if (!parameter.gradient.defined())
-    parameter.gradient =
-        type == gradient.dtype() ? gradient : empty(gradient.shape(), type, "gradient", writer_.item("gradients"));
+  if (!parameter.gradient.defined()) {
+    const ItemId own = writer_.item("gradients");
+    parameter.gradient = type == gradient.dtype() ? gradient : empty(gradient.shape(), type, "gradient", own);
+    if (const auto& storage = parameter.gradient.body().storage) storage->set_item(own);
+  }
   gradient.drop();
   if (after_accumulate_) after_accumulate_(parameter);
 }

@@ -29,7 +29,8 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   if (computed) offset.defined() ? use_fused_bias_workspace() : use_matmul_workspace();
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
-  const ItemId weight_item = matrix.handle() == weight.value.handle() ? own : items_.backward;
+  const bool of_leaf = matrix.handle() == weight.value.handle() && matrix.body().leaf != nullptr;
+  const ItemId weight_item = of_leaf ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
          [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(),
           width = w, permuted = !weight.in_by_out, input_first = offset.defined(),

@@ -27,7 +27,8 @@ Tensor Recorder::fit_gradient(Tensor gradient, const Shape& shape, DType dtype, 
   const ItemId item = to_parameter ? writer_.item("gradients") : items_.forward;
   if (!symbols_.equal(gradient.shape().elements(), shape.elements())) {
     Tensor reduced = empty(shape, gradient.dtype(), "summed gradient", item);
-    if (symbols_.equal(shape.elements(), gradient.width()))
+    // A weight's sum, not that of each row, which may be as many.
+    if (symbols_.equal(shape.elements(), gradient.width()) && !(shape.elements() == gradient.rows()))
       use_reduction_scratch(*this, gradient.rows(), gradient.width());
     gradient = std::move(reduced);
   }
@@ -197,9 +198,11 @@ Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
                y = autocast_ ? cast(std::move(second), type) : std::move(second);
   Tensor out = empty(shape, type, "concatenation");
   if (!needs_node({&x, &y})) return out;
-  record({&out}, {edge(x), edge(y)}, [xs = x.shape(), ys = y.shape()](Recorder& r, Gradients& g) {
-    return Gradients{r.view(g[0], xs), r.view(g[0], ys)};
-  });
+  record({&out}, {edge(x), edge(y)},
+         [xs = x.shape(), xt = x.dtype(), ys = y.shape(), yt = y.dtype()](Recorder& r, Gradients& g) {
+           Tensor of_x = r.fit_gradient(r.view(g[0], xs), xs, xt), of_y = r.fit_gradient(r.view(g[0], ys), ys, yt);
+           return Gradients{std::move(of_x), std::move(of_y)};
+         });
   return out;
 }
 

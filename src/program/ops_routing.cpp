@@ -52,9 +52,9 @@ Tensor Recorder::sum_of_rows(const Tensor& x) {
   return out;
 }
 
-// x.view(rows, parts, width).sum(1). The gradient of the view is a copy of the expanded one.
+// x.view(rows, parts, width).sum(1), whose result autocast makes fp32. The gradient of the view is a copy of the expanded one.
 Tensor Recorder::sum_of_parts(const Tensor& x, const Size& rows) {
-  Tensor out = empty({rows, x.width()}, x.dtype(), "sum of parts");
+  Tensor out = empty({rows, x.width()}, autocast_ ? DType::fp32 : x.dtype(), "sum of parts");
   if (needs_node({&x}))
     record({&out}, {edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& r, Gradients&) {
       return Gradients{r.empty(shape, type, "expanded gradient")};

@@ -26,6 +26,7 @@ class Storage {
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() { writer_.release(number_); }
+  void set_item(ItemId item) { writer_.set_item(number_, item); }
 
  private:
   TraceWriter& writer_;

@@ -54,7 +54,8 @@ class PartsOfLine {
 
 std::string method_text(const Report& report, Language language) {
   const std::string method = plan_text(report, "method");
-  const bool has_rank = method == "lora" || method == "dora" || method == "adalora" || method == "vera";
+  const bool has_rank = method == "lora" || method == "dora" || method == "adalora" || method == "vera" ||
+                        method == "loha" || method == "lokr";
   const std::string rank = has_rank ? plan_text(report, "adapter.rank") : std::string();
   return rank.empty() ? method : say(language, "line.rank", method, rank);
 }

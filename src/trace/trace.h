@@ -70,6 +70,8 @@ class TraceWriter {
   // Allocations from now on are asked for on `stream`: the caching allocator keeps a pool for each. Returns the stream before.
   int use_stream(int stream) { return std::exchange(stream_, stream); }
   void release(int storage);
+  // The tensor counts as `item` from its allocation on.
+  void set_item(int storage, ItemId item) { storages_[static_cast<std::size_t>(storage)].item = item; }
   void moment(std::string_view name);
   void empty_cache();
 

@@ -4,7 +4,8 @@ import peft
 
 def config(job):
     method, plan = job["method"], job.get("adapter", {})
-    kinds = {"adalora": adalora, "vera": vera, "ia3": ia3, "prompt": prompt, "prefix": prefix, "ptuning": ptuning}
+    kinds = {"adalora": adalora, "vera": vera, "ia3": ia3, "loha": loha, "lokr": lokr, "oft": oft, "prompt": prompt, "prefix": prefix,
+             "ptuning": ptuning}
     return kinds.get(method, lora)(plan, job)
 
 
@@ -13,7 +14,9 @@ def low_rank(plan):
 
 
 def lora(plan, job):
+    rows = plan.get("trainable_tokens", 0)
     return peft.LoraConfig(r=plan.get("rank", 8), lora_dropout=plan.get("dropout", 0.0), bias="none", use_dora=job["method"] == "dora",
+                           trainable_token_indices=list(range(rows)) if rows else None,
                            exclude_modules=plan.get("exclude"), layers_to_transform=plan.get("layers"),
                            rank_pattern=plan.get("rank_pattern", {}), lora_bias=plan.get("lora_bias", False), **low_rank(plan))
 
@@ -25,6 +28,20 @@ def adalora(plan, _):
 
 def vera(plan, _):
     return peft.VeraConfig(r=plan.get("rank", 8), vera_dropout=plan.get("dropout", 0.0), **low_rank(plan))
+
+
+def loha(plan, _):
+    return peft.LoHaConfig(r=plan.get("rank", 8), rank_dropout=plan.get("dropout", 0.0), **low_rank(plan))
+
+
+def lokr(plan, _):
+    return peft.LoKrConfig(r=plan.get("rank", 8), rank_dropout=plan.get("dropout", 0.0), decompose_both=plan.get("decompose_both", False),
+                           decompose_factor=plan.get("decompose_factor", -1), **low_rank(plan))
+
+
+def oft(plan, _):
+    blocks = plan.get("rank", 8) if plan.get("block_size") == 0 else 0
+    return peft.OFTConfig(r=blocks, oft_block_size=plan.get("block_size", 32), module_dropout=plan.get("dropout", 0.0), **low_rank(plan))
 
 
 def ia3(plan, _):

@@ -1,4 +1,4 @@
-// The GPT line: gpt2, gpt_bigcode, gptj, gpt_neox.
+// The GPT line: gpt2, gpt_bigcode, gptj, codegen, gpt_neox.
 #include "catalog/families/decoder.h"
 #include "catalog/families/list.h"
 
@@ -74,9 +74,10 @@ ModelSpec describe_gpt_bigcode(const Value& values, Problems& problems) {
   return spec;
 }
 
-ModelSpec describe_gptj(const Value& values, Problems& problems) {
-  const ConfigReader config(values, problems);
-  ModelSpec spec = read_dimensions(config, "gptj", "GPTJForCausalLM");
+namespace {
+
+// gptj and codegen, which differ in how queries, keys and values are made.
+ModelSpec describe_parallel(const ConfigReader& config, ModelSpec spec, bool fused) {
   spec.max_positions = config.size("max_position_embeddings");
   spec.norm = NormKind::layer;
   spec.hidden_dropout = config.dropout("resid_pdrop");
@@ -87,10 +88,12 @@ ModelSpec describe_gptj(const Value& values, Problems& problems) {
   kind.mlp = read_plain_mlp(config, inner_width(config, spec.hidden), true);
   TensorList list("transformer.h.*.");
   norms(list, {"ln_1"}, spec.hidden, true);
-  for (const std::string_view name : {"attn.k_proj", "attn.v_proj", "attn.q_proj"}) {
-    list.linear(name, spec.hidden, spec.hidden, false, TensorRole::attention, SplitAxis::column);
-  }
+  const auto project = [&](std::string_view name, std::int64_t parts) {
+    list.linear(name, checked_mul(parts, spec.hidden), spec.hidden, false, TensorRole::attention, SplitAxis::column);
+  };
+  if (!fused) project("attn.k_proj", 1), project("attn.v_proj", 1), project("attn.q_proj", 1);
   list.linear("attn.out_proj", spec.hidden, spec.hidden, false, TensorRole::attention, SplitAxis::row);
+  if (fused) project("attn.qkv_proj", 3);
   plain_mlp(list, "mlp.fc_in", "mlp.fc_out", kind.mlp, spec.hidden);
   kind.tensors = list.take();
   TensorList rotary;
@@ -104,6 +107,18 @@ ModelSpec describe_gptj(const Value& values, Problems& problems) {
   frame.head_bias = true;
   assemble(spec, frame, uniform_stack(spec.layers, kind));
   return spec;
+}
+
+}  // namespace
+
+ModelSpec describe_gptj(const Value& values, Problems& problems) {
+  const ConfigReader config(values, problems);
+  return describe_parallel(config, read_dimensions(config, "gptj", "GPTJForCausalLM"), false);
+}
+
+ModelSpec describe_codegen(const Value& values, Problems& problems) {
+  const ConfigReader config(values, problems);
+  return describe_parallel(config, read_dimensions(config, "codegen", "CodeGenForCausalLM"), true);
 }
 
 ModelSpec describe_gpt_neox(const Value& values, Problems& problems) {

@@ -26,6 +26,7 @@ ModelSpec describe_gpt2(const Value& config, Problems& problems);
 ModelSpec describe_gpt_bigcode(const Value& config, Problems& problems);
 ModelSpec describe_gpt_neox(const Value& config, Problems& problems);
 ModelSpec describe_gptj(const Value& config, Problems& problems);
+ModelSpec describe_codegen(const Value& config, Problems& problems);
 ModelSpec describe_opt(const Value& config, Problems& problems);
 ModelSpec describe_bloom(const Value& config, Problems& problems);
 ModelSpec describe_falcon(const Value& config, Problems& problems);

@@ -29,6 +29,7 @@ constexpr Family kFamilies[] = {
     {"gpt_bigcode", "GPTBigCodeForCausalLM", false, describe_gpt_bigcode},
     {"gpt_neox", "GPTNeoXForCausalLM", false, describe_gpt_neox},
     {"gptj", "GPTJForCausalLM", false, describe_gptj},
+    {"codegen", "CodeGenForCausalLM", false, describe_codegen},
     {"opt", "OPTForCausalLM", false, describe_opt},
     {"bloom", "BloomForCausalLM", false, describe_bloom},
     {"falcon", "FalconForCausalLM", false, describe_falcon},

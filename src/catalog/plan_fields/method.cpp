@@ -231,6 +231,14 @@ std::vector<PlanFieldRow> adapter_fields() {
            "width of prefix's and p-tuning's encoder; null: the model's"}),
       bool_row<kAdapter, &AdapterPlan::prefix_projection>(
           {"adapter.prefix_projection", "--prefix-projection", "prefix: an MLP makes the keys and values"}),
+      count_row<0, kLargestCount, kAdapter, &AdapterPlan::block_size>(
+          {"adapter.block_size", "--block-size", "width of OFT's blocks; null: 32; 0: the rank is their number"}),
+      count_row<1, kLargestCount, kAdapter, &AdapterPlan::decompose_factor>(
+          {"adapter.decompose_factor", "", "LoKr: length of the smaller factor; null: near the square root"}),
+      bool_row<kAdapter, &AdapterPlan::decompose_both>(
+          {"adapter.decompose_both", "", "LoKr: the smaller factor may be low-rank too"}),
+      count_row<0, kLargestCount, kAdapter, &AdapterPlan::trainable_tokens>(
+          {"adapter.trainable_tokens", "--trainable-tokens", "rows of the embedding that train beside LoRA"}),
       count_row<0, kLargestCount, &Plan::freeze, &FreezePlan::trainable_layers>(
           {"freeze.trainable_layers", "--trainable-layers", "last layers that train under method freeze"}),
       texts_row<&Plan::freeze, &FreezePlan::trainable_modules>(

@@ -29,12 +29,22 @@ inline constexpr std::array kStageWords{Word{Stage::pretrain, "pretrain"},
                                         Word{Stage::ppo, "ppo"},
                                         Word{Stage::inference, "inference"},
                                         Word{Stage::pretrain, "pretraining"}};
-inline constexpr std::array kMethodWords{
-    Word{Method::full, "full"},       Word{Method::freeze, "freeze"},        Word{Method::lora, "lora"},
-    Word{Method::dora, "dora"},       Word{Method::adalora, "adalora"},      Word{Method::vera, "vera"},
-    Word{Method::ia3, "ia3"},         Word{Method::prompt, "prompt"},        Word{Method::prefix, "prefix"},
-    Word{Method::ptuning, "ptuning"}, Word{Method::prompt, "prompt-tuning"}, Word{Method::prefix, "prefix-tuning"},
-    Word{Method::ptuning, "p-tuning"}};
+inline constexpr std::array kMethodWords{Word{Method::full, "full"},
+                                         Word{Method::freeze, "freeze"},
+                                         Word{Method::lora, "lora"},
+                                         Word{Method::dora, "dora"},
+                                         Word{Method::adalora, "adalora"},
+                                         Word{Method::vera, "vera"},
+                                         Word{Method::ia3, "ia3"},
+                                         Word{Method::loha, "loha"},
+                                         Word{Method::lokr, "lokr"},
+                                         Word{Method::oft, "oft"},
+                                         Word{Method::prompt, "prompt"},
+                                         Word{Method::prefix, "prefix"},
+                                         Word{Method::ptuning, "ptuning"},
+                                         Word{Method::prompt, "prompt-tuning"},
+                                         Word{Method::prefix, "prefix-tuning"},
+                                         Word{Method::ptuning, "p-tuning"}};
 inline constexpr std::array kOptimizerImplWords{
     Word{OptimizerImpl::loop, "loop"}, Word{OptimizerImpl::foreach, "foreach"}, Word{OptimizerImpl::fused, "fused"}};
 inline constexpr std::array kCheckpointingWords{Word{Checkpointing::none, "none"}, Word{Checkpointing::full, "full"},

@@ -12,6 +12,9 @@ const char* peft_type(Method method) {
     case Method::adalora: return "ADALORA";
     case Method::vera: return "VERA";
     case Method::ia3: return "IA3";
+    case Method::loha: return "LOHA";
+    case Method::lokr: return "LOKR";
+    case Method::oft: return "OFT";
     case Method::prompt: return "PROMPT_TUNING";
     case Method::prefix: return "PREFIX_TUNING";
     case Method::ptuning: return "P_TUNING";

@@ -17,6 +17,10 @@ constexpr KeyRow kRows[] = {
     {"lora_alpha", "", "scale of the adapters; absent: twice the rank"},
     {"lora_dropout", "0.0", "dropout before the adapters"},
     {"lora_target", "all", "modules that get an adapter"},
+    {"oft_rank", "0", "blocks of OFT"},
+    {"oft_block_size", "32", "width of OFT's blocks"},
+    {"oft_target", "all", "modules that OFT turns the input of"},
+    {"pissa_init", "false", "LoRA begins with the weights' largest singular vectors"},
     {"additional_target", "", "modules that train whole"},
     {"use_dora", "false", "DoRA"},
     {"resize_vocab", "false", "without additional_target, embedding and head train", {}, "model_args.py"},
@@ -79,8 +83,8 @@ constexpr std::string_view kHarmless =
     "quantization_device_map image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate export_* vllm_* "
     "sglang_* kt_* "
     "compute_dtype device_map model_max_length block_diag_attn use_rslora loraplus_lr_ratio loraplus_lr_embedding "
-    "pissa_* "
-    "create_new_adapter module_dropout oft_* pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight "
+    "pissa_iter pissa_convert "
+    "create_new_adapter module_dropout pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight "
     "kto_rejected_weight "
     "simpo_gamma ppo_* ref_model_adapters reward_model* ld_alpha galore_target galore_scale "
     "galore_proj_type "
@@ -161,18 +165,34 @@ void read_llama_pro(std::int64_t count, std::vector<Value> trained, Draft& draft
   draft.set("checkpointing.every", Value::of(layers / count));
 }
 
-void read_method(KeyReader& reader, Draft& draft) {
-  const std::string type = reader.text("finetuning_type").value_or("lora");
-  if (type == "lora") {
-    LoraArguments lora;
+void read_adapters(bool turns, KeyReader& reader, Draft& draft) {
+  LoraArguments lora;
+  lora.targets = read_targets(reader, turns ? "oft_target" : "lora_target");
+  lora.modules_to_save = reader.texts("additional_target");
+  if (lora.modules_to_save.empty() && resizes(reader)) lora.modules_to_save = {"embed_tokens", "lm_head"};
+  if (turns) {
+    lora.rank = reader.count("oft_rank", 0);
+    if (lora.rank == 0) lora.rank.reset();
+  } else {
     lora.rank = reader.count("lora_rank", 1);
     lora.alpha = reader.count("lora_alpha");
     lora.dropout = reader.real("lora_dropout");
-    lora.targets = read_targets(reader, "lora_target");
-    lora.modules_to_save = reader.texts("additional_target");
-    if (lora.modules_to_save.empty() && resizes(reader)) lora.modules_to_save = {"embed_tokens", "lm_head"};
     lora.dora = reader.flag("use_dora");
-    set_lora(lora, draft);
+    if (reader.flag("pissa_init"))
+      draft.assume(
+          "pissa_init: the steps are LoRA's; before them each target's weight is decomposed in fp32 (SVD), one at a "
+          "time, which is not billed");
+  }
+  set_lora(lora, draft);
+  if (!turns) return;
+  draft.set("method", Value::of("oft"));
+  draft.set("adapter.block_size", reader.count("oft_block_size", 0));
+}
+
+void read_method(KeyReader& reader, Draft& draft) {
+  const std::string type = reader.text("finetuning_type").value_or("lora");
+  if (type == "lora" || type == "oft") {
+    read_adapters(type == "oft", reader, draft);
   } else if (type == "full") {
     draft.set("method", Value::of("full"));
   } else if (type == "freeze") {
@@ -184,7 +204,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     if (reader.flag("use_llama_pro")) return read_llama_pro(static_cast<std::int64_t>(layers), std::move(extra), draft);
     if (!extra.empty()) draft.set("freeze.trainable_modules", Value::make_list(std::move(extra)));
   } else {
-    reader.problem("finetuning_type", quoted(type) + " is not billed", "lora, freeze or full");
+    reader.problem("finetuning_type", quoted(type) + " is not billed", "lora, oft, freeze or full");
   }
 }
 
