@@ -95,11 +95,12 @@ GptJArchitecture::Projected CodeGenArchitecture::project(Forward& f, const Layer
   constexpr std::int64_t kParts = 4;
   Recorder& r = f.r;
   const Shape heads{f.dims.N * layer.dims.a, layer.dims.d};
-  const auto parts = r.split_in_three(apply_linear(f, layer.modules.at("attn.qkv_proj"), hidden), heads);
+  Projected made;
+  made.joined = apply_linear(f, layer.modules.at("attn.qkv_proj"), hidden);
+  const auto parts = r.split_in_three(made.joined, heads);
   const auto arrange = [&](const Tensor& part) {
     return r.symbols().equal(layer.dims.a, Size(kParts)) ? part : r.contiguous_copy(part, heads, "heads of all parts");
   };
-  Projected made;
   made.q = arrange(parts[0]);
   made.k = arrange(parts[2]);
   made.v = arrange(parts[1]);

@@ -17,6 +17,7 @@ class GptJArchitecture : public Architecture {
  protected:
   struct Projected {
     Tensor q, k, v;
+    Tensor joined;                   // what they are parts of, which a variable holds
     bool in_type_of_values = false;  // queries and keys go back to the values' type when they are turned
   };
   [[nodiscard]] virtual Projected project(Forward& f, const LayerContext& layer, const Tensor& hidden) const;

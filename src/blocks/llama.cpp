@@ -128,7 +128,8 @@ Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const
   call.weights = &weights;
   Tensor output = run_attention(f, call, heads.q, heads.k, heads.v);
   output = apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
-  heads.q.drop(), heads.k.drop(), heads.v.drop();  // Python lets go of variables in the order of their names in the code
+  heads.q.drop(), heads.k.drop(),
+      heads.v.drop();  // Python lets go of variables in the order of their names in the code
   return output;
 }
 

@@ -98,8 +98,7 @@ Tensor kronecker_product(Recorder& r, const Tensor& first, const Tensor& second,
 Tensor kronecker_matrix(Forward& f, MatrixAdapter& adapter, const Shape& shape) {
   const auto factor = [&](std::unique_ptr<Parameter>& whole, std::unique_ptr<Parameter>& a,
                           std::unique_ptr<Parameter>& b) {
-    return whole != nullptr ? whole->value
-                            : low_rank_product(f, *a, *b, {a->value.rows(), b->value.width()});
+    return whole != nullptr ? whole->value : low_rank_product(f, *a, *b, {a->value.rows(), b->value.width()});
   };
   const Tensor first = factor(adapter.first, adapter.first_a, adapter.first_b);
   const Tensor second = factor(adapter.second, adapter.second_a, adapter.second_b);

@@ -115,7 +115,7 @@ Tensor reduced(Forward& f, const Tensor& x, const Shape& shape) {
 }
 
 // token_dispatcher.py MoEAlltoAllTokenDispatcher.
-Tensor exchange(Forward& f, const LayerContext& layer, const Routing& routing, const Tensor& hidden,
+Tensor exchange(Forward& f, const LayerContext& layer, const MegatronRouting& routing, const Tensor& hidden,
                 const ExpertRows& sizes) {
   Recorder& r = f.r;
   const ParallelPlan& p = f.plan.parallel;
@@ -154,7 +154,7 @@ Tensor gathered_in_buffer(Recorder& r, const Tensor& x, const Shape& shape) {
 }
 
 // token_dispatcher.py MoEAllGatherTokenDispatcher.
-Tensor gather(Forward& f, const LayerContext& layer, Routing routing, Tensor hidden, const ExpertRows& sizes) {
+Tensor gather(Forward& f, const LayerContext& layer, MegatronRouting routing, Tensor hidden, const ExpertRows& sizes) {
   Recorder& r = f.r;
   const Shape own = hidden.shape(), seen{sizes.seen, hidden.width()};
   const Size local(layer.kind.moe->experts), all = routing.map.width();
@@ -191,7 +191,7 @@ Tensor run_shared_experts(Forward& f, const LayerContext& layer, Module& first, 
 Tensor megatron_moe(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   Module* shared = layer.modules.find("mlp.shared_experts.linear_fc1");
   const Tensor beside = shared != nullptr ? run_shared_experts(f, layer, *shared, hidden) : Tensor();
-  const Routing routing = megatron_route(f, layer, hidden);
+  const MegatronRouting routing = megatron_route(f, layer, hidden);
   const ExpertRows sizes = expert_rows(f, layer.dims.top, layer.kind.moe->experts * f.plan.parallel.ep);
   Tensor out = expert_plan(f.plan).gathers ? gather(f, layer, routing, hidden, sizes)
                                            : exchange(f, layer, routing, hidden, sizes);

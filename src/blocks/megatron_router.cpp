@@ -118,13 +118,13 @@ ExpertRows expert_rows(const Forward& f, const Size& top, std::int64_t experts) 
   return rows;
 }
 
-Routing megatron_route(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+MegatronRouting megatron_route(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   Recorder& r = f.r;
   const ExpertPlan plan = expert_plan(f.plan);
   Module& module = layer.modules.at("mlp.router");
   Parameter& router = module.weight;
   const Tensor logits = plan.wide ? gate_in_fp32(r, router, hidden) : r.linear(hidden, router);
-  Routing routing;
+  MegatronRouting routing;
   {
     const auto [values, indices] = r.top_of_rows(logits, layer.dims.top);
     const Tensor probabilities = r.cast(r.softmax(values, DType::fp32), logits.dtype());
@@ -159,7 +159,7 @@ CheckpointEnd held_by_routers(const std::vector<Modules*>& layers) {
   };
 }
 
-Permuted permute(Forward& f, const Routing& routing, const Tensor& hidden, const Size& rows) {
+Permuted permute(Forward& f, const MegatronRouting& routing, const Tensor& hidden, const Size& rows) {
   Recorder& r = f.r;
   const Shape one{rows, Size(1)};
   const Tensor by_expert = r.empty(routing.map.shape(), DType::boolean, "routing map by expert");

@@ -29,10 +29,10 @@ struct ExpertRows {
 [[nodiscard]] ExpertRows expert_rows(const Forward& f, const Size& top, std::int64_t experts);
 
 // Each token's weights for all experts, and who was chosen.
-struct Routing {
+struct MegatronRouting {
   Tensor weights, map;
 };
-[[nodiscard]] Routing megatron_route(Forward& f, const LayerContext& layer, const Tensor& hidden);
+[[nodiscard]] MegatronRouting megatron_route(Forward& f, const LayerContext& layer, const Tensor& hidden);
 
 // Rows of x in another place or order: a new tensor, and so is its gradient. `index`: what says where each goes.
 [[nodiscard]] Tensor moved(Recorder& r, const Tensor& x, const Shape& shape, const char* label,
@@ -43,7 +43,7 @@ struct Permuted {
   Tensor rows, weights, order;
 };
 // `routing` of this rank's tokens for all experts, or of all tokens for this rank's.
-[[nodiscard]] Permuted permute(Forward& f, const Routing& routing, const Tensor& hidden, const Size& rows);
+[[nodiscard]] Permuted permute(Forward& f, const MegatronRouting& routing, const Tensor& hidden, const Size& rows);
 
 // A dispatcher's attribute holds the routing weights with the graph behind them. Where a recomputation made it, the graph ends in the
 // checkpoint's input, which stays with its gradient until the layer's next forward. This gives them to the routers.

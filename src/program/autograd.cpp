@@ -65,7 +65,9 @@ void Recorder::accumulate(Parameter& parameter, Tensor gradient) {
   if (!parameter.gradient.defined()) {
     const ItemId own = writer_.item("gradients");
     parameter.gradient = type == gradient.dtype() ? gradient : empty(gradient.shape(), type, "gradient", own);
-    if (const auto& storage = parameter.gradient.body().storage) storage->set_item(own);
+    // An activation that is made a leaf has no first axis to be cut along: its gradient stays one of the activations'.
+    const auto& storage = parameter.gradient.body().storage;
+    if (storage != nullptr && !parameter.leading.is_zero()) storage->set_item(own);
   }
   gradient.drop();
   if (after_accumulate_) after_accumulate_(parameter);

@@ -127,9 +127,9 @@ void write_lora(const TrainingPlan& plan, const LoraKeys& keys, KeyWriter& write
     if (key.empty() || names.empty()) return;
     writer.set(key, keys.joined && value.is_list() ? Value::of(join(names, ",")) : value);
   };
-  writer.set(keys.rank, Value::of(adapter.rank));
-  if (adapter.alpha) writer.set(keys.alpha, Value::of(*adapter.alpha));
-  writer.set(keys.dropout, Value::of(adapter.dropout));
+  if (!keys.rank.empty()) writer.set(keys.rank, Value::of(adapter.rank));
+  if (adapter.alpha && !keys.alpha.empty()) writer.set(keys.alpha, Value::of(*adapter.alpha));
+  if (!keys.dropout.empty()) writer.set(keys.dropout, Value::of(adapter.dropout));
   write_list(keys.targets, target_list(plan, std::string(keys.all)), adapter.targets);
   write_list(keys.modules_to_save, text_list(adapter.modules_to_save), adapter.modules_to_save);
   if (plan.method == Method::dora && !keys.dora.empty()) writer.set(keys.dora, Value::of(true));

@@ -36,8 +36,16 @@ void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   } else if (plan.method == Method::lora || plan.method == Method::dora) {
     writer.set("finetuning_type", Value::of("lora"));
     write_lora(plan, kLoraKeys, writer);
+  } else if (plan.method == Method::oft) {
+    constexpr std::int64_t kDefaultBlock = 32;
+    const std::int64_t block = plan.adapter.block_size.value_or(kDefaultBlock);
+    writer.set("finetuning_type", Value::of("oft"));
+    if (block == 0) writer.set("oft_rank", Value::of(plan.adapter.rank));
+    writer.set("oft_block_size", Value::of(block));
+    write_lora(plan, {"", "", "", "oft_target", "additional_target", "", "all", true}, writer);
   } else {
-    problems.add({"", "method", PlanText(plan).word("method") + " is none of LLaMA-Factory's", "lora, freeze or full"});
+    problems.add(
+        {"", "method", PlanText(plan).word("method") + " is none of LLaMA-Factory's", "lora, oft, freeze or full"});
   }
 }
 

@@ -43,6 +43,22 @@ void write_exceptions(const AdapterPlan& adapter, KeyWriter& writer) {
   if (adapter.init_rank) writer.set("init_r", Value::of(*adapter.init_rank));
 }
 
+// LoHa, LoKr, OFT; and the rows of the embedding that train beside LoRA, of which the plan knows the number only.
+void write_shapes(const TrainingPlan& plan, KeyWriter& writer) {
+  const AdapterPlan& adapter = plan.adapter;
+  if (plan.method == Method::oft) {
+    constexpr std::int64_t kDefaultBlock = 32;
+    const std::int64_t block = adapter.block_size.value_or(kDefaultBlock);
+    writer.set("r", Value::of(block == 0 ? adapter.rank : std::int64_t{0}));
+    writer.set("oft_block_size", Value::of(block));
+  }
+  if (adapter.decompose_factor) writer.set("decompose_factor", Value::of(*adapter.decompose_factor));
+  if (adapter.decompose_both) writer.set("decompose_both", Value::of(true));
+  std::vector<Value> rows;
+  for (std::int64_t row = 0; row < adapter.trainable_tokens; ++row) rows.push_back(Value::of(row));
+  if (!rows.empty()) writer.set("trainable_token_indices", Value::make_list(std::move(rows)));
+}
+
 Value write(const ExportJob& job, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   KeyWriter writer({peft_table()});
@@ -60,8 +76,11 @@ Value write(const ExportJob& job, Problems& problems) {
   }
   LoraKeys keys{"r", "lora_alpha", "lora_dropout", "target_modules", "modules_to_save", "use_dora"};
   if (plan.method == Method::vera) keys.dropout = "vera_dropout";
+  if (plan.method == Method::oft) keys.rank = keys.alpha = keys.dropout = "";
+  if (plan.method == Method::loha || plan.method == Method::lokr) keys.alpha = "alpha", keys.dropout = "rank_dropout";
   write_lora(plan, keys, writer);
   write_exceptions(plan.adapter, writer);
+  write_shapes(plan, writer);
   return writer.take();
 }
 

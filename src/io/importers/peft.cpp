@@ -134,7 +134,7 @@ void read_modules(KeyReader& reader, const std::string& method, Draft& draft) {
   lora.rank = vera && !reader.is_given("r") ? kVera : reader.count("r", method == "oft" ? 0 : 1);
   if (lora.rank == 0) lora.rank.reset();  // OFT: the blocks' size says their number
   const bool scaled = method == "loha" || method == "lokr";
-  lora.alpha = reader.count(scaled ? "alpha" : "lora_alpha");
+  if (method != "oft") lora.alpha = reader.count(scaled ? "alpha" : "lora_alpha");
   lora.dropout = reader.real(vera ? "vera_dropout" : "lora_dropout");
   lora.targets = names_or_pattern(reader, "target_modules");
   for (const std::string& parameter : reader.texts("target_parameters")) lora.targets.push_back(parameter);
