@@ -3,6 +3,7 @@
 #include <array>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "membill/catalog.h"
 #include "support/catch.h"
@@ -122,9 +123,12 @@ TEST_CASE("Chinese output has no English words but names") {
           "--engine fsdp2 --fsdp full_shard --gpus 4", "--engine ddp --gpus 2 --loop plain --keep-outputs",
           "--optimizer muon --weights fp32", "--optimizer adamw_8bit --implementation liger --evaluation-batch 4",
           "--stage grpo --generations 4", "--stage inference", "--optimizer galore_adamw --attention eager"}) {
-      for (const char* command : {"explain --depth full", "explain --quiz", "plan"}) {
+      for (const std::string_view command : {"explain --depth full", "explain --quiz", "plan"}) {
+        // A plan of a large model tries hundreds of lists, and says what a small one's does.
+        const bool small = std::string_view(model) == "gpt2" || std::string_view(model) == "t5-small";
+        if (command == "plan" && !small) continue;
         const std::string line =
-            std::string("membill ") + command + " " + model + " " + plan + " --gpu '2 GiB' --lang zh 2>/dev/null";
+            "membill " + std::string(command) + " " + model + " " + plan + " --gpu '1 GiB' --lang zh 2>/dev/null";
         const test::CommandResult result = test::run_command(line, test::in_source());
         INFO(line);
         CHECK(result.status != 3);
