@@ -169,11 +169,15 @@ class RemedySearch {
     return figures.device.value_or(0);
   }
 
+  // Tensors take the least where no card is named: a card's workspaces are as large or larger (matmul_workspace_bytes).
   [[nodiscard]] std::optional<CardFound> smallest_card(const TrainingPlan& plan) const {
+    Hardware hardware = hardware_;
+    hardware.gpu.reset();
+    if (!validate(model_, plan, hardware).empty()) return std::nullopt;
+    const std::int64_t least = JobFamily(model_, plan, hardware).fold(plan.batch, plan.seq).requested;
     for (const GpuSpec& card : cards_) {
-      Hardware hardware = hardware_;
+      if (!card.usable || card.usable->count() < least) continue;
       hardware.gpu = card;
-      if (!card.usable) continue;
       if (const auto device = device_if_it_fits(plan, hardware, card.usable->count()))
         return CardFound{card.short_name, card.usable->count(), *device};
     }
