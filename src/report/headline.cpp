@@ -1,7 +1,9 @@
 // The lines above a bill: the model, the plan, the machine.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
+#include <nlohmann/json.hpp>
 
 #include "report/text.h"
 
@@ -17,7 +19,6 @@ constexpr std::array kTold{
     ToldField{"line.seq", "seq", ""},
     ToldField{"line.accumulate", "accumulate", "1"},
     ToldField{"line.checkpointing", "checkpointing", ""},
-    ToldField{"line.checkpointing", "checkpointing.mode", ""},
     ToldField{"line.attention", "attention", ""},
     ToldField{"line.implementation", "implementation", "hf"},
     ToldField{"line.engine", "engine", "torch"},
@@ -66,6 +67,24 @@ std::string optimizer_text(const Report& report) {
   return optimizer.empty() || impl.empty() ? optimizer : fmt::format("{} {}", optimizer, impl);
 }
 
+// "full", or with what differs from the default: "full (reentrant, every 2)".
+std::string checkpointing_text(const std::string& value) {
+  const auto map = nlohmann::ordered_json::parse(value, nullptr, false);
+  if (!map.is_object() || !map.contains("mode") || !map["mode"].is_string()) return value;
+  std::vector<std::string> parts;
+  for (const auto& [key, part] : map.items()) {
+    if (key == "mode" || part == false || (key == "every" && part == 1) || (part.is_array() && part.empty())) continue;
+    if (!part.is_array()) {
+      parts.push_back(
+          part == true ? key : fmt::format("{} {}", key, part.is_string() ? part.get<std::string>() : part.dump()));
+      continue;
+    }
+    for (const auto& name : part) parts.push_back(name.is_string() ? name.get<std::string>() : name.dump());
+  }
+  const auto mode = map["mode"].get<std::string>();
+  return clean_text(parts.empty() || mode == "none" ? mode : fmt::format("{} ({})", mode, fmt::join(parts, ", ")));
+}
+
 }  // namespace
 
 std::string plan_text(const Report& report, std::string_view key) {
@@ -105,7 +124,7 @@ std::string plan_line(const Report& report, Language language) {
   line.add(optimizer_text(report));
   for (const ToldField& field : kTold)
     if (const std::string value = plan_text(report, field.key); !value.empty() && value != field.unsaid)
-      line.say(field.message, value);
+      line.say(field.message, field.key == "checkpointing" ? checkpointing_text(value) : value);
   return std::move(line).text();
 }
 
