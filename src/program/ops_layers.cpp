@@ -3,6 +3,13 @@
 #include "program/reduction.h"
 
 namespace membill {
+namespace {
+
+bool is_leaf_of(const Tensor& x, const Parameter& parameter) {
+  return x.handle() == parameter.value.handle() && x.body().leaf != nullptr;
+}
+
+}  // namespace
 
 Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
   if (parameter_use_ == nullptr) return run_linear(std::move(x), weight, bias);
@@ -29,8 +36,7 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
   if (computed) offset.defined() ? use_fused_bias_workspace() : use_matmul_workspace();
   if (!node) return out;
   const ItemId own = writer_.item("gradients");
-  const bool of_leaf = matrix.handle() == weight.value.handle() && matrix.body().leaf != nullptr;
-  const ItemId weight_item = of_leaf ? own : items_.backward;
+  const ItemId weight_item = is_leaf_of(matrix, weight) ? own : items_.backward;
   record({&out}, {edge(in), edge(matrix), edge(offset)},
          [kept_input, kept_weight, to_input, to_weight, to_bias, type, weight_item, outputs, shape = in.shape(),
           width = w, permuted = !weight.in_by_out, input_first = offset.defined(),
