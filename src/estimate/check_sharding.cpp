@@ -188,6 +188,12 @@ void check_torch_autocast(const TrainingPlan& plan, Problems& problems) {
     problems.add({"", key, "needs fp32 weights, not " + std::string(weight_format(plan.weights).name), "weights fp32"});
 }
 
+void check_trained_rows(const TrainingPlan& plan, Problems& problems) {
+  if (plan.adapter.trainable_tokens == 0 || !shards_parameters(plan)) return;
+  problems.add({"", "adapter.trainable_tokens", "trained rows of an embedding that is sharded are not billed",
+                "engine ddp, or deepspeed with sharding.zero 2"});
+}
+
 }  // namespace
 
 void check_sharding(const TrainingPlan& plan, Problems& problems) {
@@ -213,6 +219,7 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
                       " beside another type of weights without ZeRO",
                   "sharding.zero 1"});
   check_torch_autocast(plan, problems);
+  check_trained_rows(plan, problems);
   const ParallelPlan& p = plan.parallel;
   if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
   if (p.pp > 1 && plan.engine != Engine::megatron)
