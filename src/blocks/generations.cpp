@@ -42,13 +42,15 @@ bool is_before(const std::string& version, int major, int minor, int patch) {
   return release_of(version) < Release{major, minor, patch};
 }
 
+bool has_own_model_code(const TrainingPlan& plan) {
+  return plan.implementation == Implementation::megatron || plan.implementation == Implementation::torchtune ||
+         plan.implementation == Implementation::torchtitan || plan.implementation == Implementation::litgpt;
+}
+
 std::string assumed_releases(const TrainingPlan& plan) {
-  const bool own_model_code =
-      plan.implementation == Implementation::megatron || plan.implementation == Implementation::torchtune ||
-      plan.implementation == Implementation::torchtitan || plan.implementation == Implementation::litgpt;
   std::string text;
   if (plan.software.count("torch") == 0) text = "torch 2.15";
-  if (plan.software.count("transformers") == 0 && !own_model_code)
+  if (plan.software.count("transformers") == 0 && !has_own_model_code(plan))
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
   if (plan.implementation == Implementation::megatron && plan.software.count("megatron-core") == 0)
     text += (text.empty() ? "" : ", ") + std::string("megatron-core 0.16");

@@ -51,6 +51,9 @@ struct Generations {
 // Whether the rows of a batch are joined to one without padding: padding_free, and TRL's packing by best fit.
 [[nodiscard]] bool joins_rows(const TrainingPlan& plan);
 
+// Whether the framework brings models of its own in the place of Transformers'.
+[[nodiscard]] bool has_own_model_code(const TrainingPlan& plan);
+
 // "torch 2.15, transformers 5.24": the releases that are assumed since the plan names none. Empty when it names them all.
 [[nodiscard]] std::string assumed_releases(const TrainingPlan& plan);
 

@@ -53,7 +53,7 @@ Tensor GptJArchitecture::attention(Forward& f, const LayerContext& layer, Projec
   q_rotating = std::move(q_rotated);
   k = r.concatenate(k_rotating, k_rest, heads);
   q = r.concatenate(q_rotating, q_rest, heads);
-  if (made.in_type_of_values) {
+  if (has_wide_tables()) {
     q = r.cast(q, v.dtype());
     k = r.cast(k, v.dtype());
   }
@@ -104,7 +104,6 @@ GptJArchitecture::Projected CodeGenArchitecture::project(Forward& f, const Layer
   made.q = arrange(parts[0]);
   made.k = arrange(parts[2]);
   made.v = arrange(parts[1]);
-  made.in_type_of_values = true;
   return made;
 }
 

@@ -17,11 +17,10 @@ class GptJArchitecture : public Architecture {
  protected:
   struct Projected {
     Tensor q, k, v;
-    Tensor joined;                   // what they are parts of, which a variable holds
-    bool in_type_of_values = false;  // queries and keys go back to the values' type when they are turned
+    Tensor joined;  // what they are parts of, which a variable holds
   };
   [[nodiscard]] virtual Projected project(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
-  // Whether sines and cosines stay in fp32.
+  // Whether sines and cosines stay in fp32: queries and keys then go back to the values' type when they are turned.
   [[nodiscard]] virtual bool has_wide_tables() const { return false; }
 
  private:

@@ -8,8 +8,6 @@
 namespace membill {
 namespace {
 
-bool is_fsdp(Engine engine) { return engine == Engine::fsdp || engine == Engine::fsdp2; }
-
 void needs_engine(const TrainingPlan& plan, const char* key, const std::string& what, const char* engines,
                   Problems& problems) {
   problems.add({"", key, what + " needs another engine than " + std::string(word_of(kEngineWords, plan.engine)),
@@ -204,7 +202,7 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
   } else if (s.zero > 1 && plan.engine == Engine::megatron) {
     problems.add({"", "sharding.zero", "Megatron shards the optimizer only", "sharding.zero 1"});
   }
-  if (s.fsdp != "none" && !is_fsdp(plan.engine)) needs_engine(plan, "sharding.fsdp", s.fsdp, "fsdp", problems);
+  if (s.fsdp != "none" && !is_fsdp(plan)) needs_engine(plan, "sharding.fsdp", s.fsdp, "fsdp", problems);
   if (s.shard_group && s.fsdp != "hybrid_shard") {
     problems.add({"", "sharding.shard_group", "is for fsdp hybrid_shard only", "sharding.fsdp hybrid_shard"});
   }

@@ -10,13 +10,9 @@
 namespace membill {
 namespace {
 
-bool is_fsdp(const TrainingPlan& plan) { return plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2; }
-
 // A script that hands a model to the Trainer. LLaMA-Factory loads to the card itself, except under FSDP.
 bool loads_to_host(const TrainingPlan& plan) {
-  const bool own_code = plan.implementation == Implementation::torchtune ||
-                        plan.implementation == Implementation::litgpt ||
-                        plan.implementation == Implementation::megatron || plan.engine == Engine::megatron;
+  const bool own_code = has_own_model_code(plan) || plan.engine == Engine::megatron;
   const bool to_card = plan.software.count("llamafactory") != 0 && !is_fsdp(plan);
   return plan.loop == Loop::trainer && plan.stage != Stage::inference && !own_code && !to_card;
 }

@@ -90,11 +90,10 @@ class Judgement {
     Totals& totals = report_.totals;
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
-    const std::int64_t apart = reserved_apart(job_.trace, bill_.bytes, settings_);
-    totals.reserved = {shown.allocated, shown.reserved, std::max(shown.reserved, apart)};
+    const std::int64_t most = std::max(shown.reserved_ever(), reserved_apart(job_.trace, bill_.bytes, settings_));
+    totals.reserved = {shown.allocated, shown.reserved, most};
     const std::int64_t allocated = std::max(shown.allocated, shown.building_allocated);
-    totals.device = device_range({allocated, shown.reserved_ever(), std::max(shown.reserved_ever(), apart)}, beside_,
-                                 capacity_, engine_);
+    totals.device = device_range({allocated, shown.reserved_ever(), most}, beside_, capacity_, engine_);
     building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = total(job_.host);
     totals.nvme = total(job_.nvme);

@@ -5,8 +5,6 @@
 namespace membill {
 namespace {
 
-bool is_fsdp(const TrainingPlan& plan) { return plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2; }
-
 bool is_trainers_mixed_precision(const TrainingPlan& plan) {
   return plan.loop == Loop::trainer && regime(plan.precision).autocast;
 }
@@ -19,6 +17,8 @@ std::optional<DType> floating(const std::string& word) {
 }
 
 }  // namespace
+
+bool is_fsdp(const TrainingPlan& plan) { return plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2; }
 
 bool shards_parameters(const TrainingPlan& plan) {
   if (is_fsdp(plan)) return plan.sharding.fsdp != "none";

@@ -12,6 +12,8 @@
 
 namespace membill {
 
+// Whether FSDP runs the job, either generation.
+[[nodiscard]] bool is_fsdp(const TrainingPlan& plan);
 // Whether the engine holds parameters in shards: modules then have no memory of their own between the engine's gathers.
 [[nodiscard]] bool shards_parameters(const TrainingPlan& plan);
 // The type in which FSDP gathers parameters (MixedPrecision's param_dtype); none: as stored. Not given: what accelerate sets in the
