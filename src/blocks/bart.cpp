@@ -27,14 +27,14 @@ Tensor places(Forward& f, const Size& rows) {
   return f.r.empty({rows, Size(1)}, DType::int64, "positions behind the offset");
 }
 
-struct Call {
+struct BartCall {
   const LayerContext& layer;
   std::string module;
   const Tensor& mask;
   bool crosses = false;
 };
 
-Tensor attention(Forward& f, const Call& call, const Tensor& hidden, Tensor& weights) {
+Tensor bart_attention(Forward& f, const BartCall& call, const Tensor& hidden, Tensor& weights) {
   Recorder& r = f.r;
   const KindDims& dims = call.layer.dims;
   const auto project = [&](const char* name, const Tensor& from) {
@@ -113,7 +113,7 @@ Tensor BartArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hid
   const auto attend = [&](const char* module, bool crosses) {
     return [&f, &layer, &weights, &none, &inputs, module, crosses](const Tensor& x) {
       const Tensor& mask = crosses && !f.plan.attention_mask ? none : inputs.mask;
-      return f.r.dropout(attention(f, {layer, module, mask, crosses}, x, weights), f.hidden_dropout);
+      return f.r.dropout(bart_attention(f, {layer, module, mask, crosses}, x, weights), f.hidden_dropout);
     };
   };
   block("self_attn_layer_norm", attend("self_attn", false));

@@ -28,8 +28,8 @@ Tensor embed_for_all(Forward& f, Module& module, const Tensor& ids) {
   return apply_embedding(f, module, f.r.view(ids, {f.dims.N, Size(1)}));
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                 Tensor& weights) {
+Tensor bert_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                      Tensor& weights) {
   const KindDims& dims = layer.dims;
   const auto project = [&](const char* name) {
     return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * dims.a, dims.d});
@@ -79,7 +79,7 @@ LayerInputs BertArchitecture::prepare(Forward& f, const Modules&, const Tensor&)
 
 Tensor BertArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
   Tensor weights;
-  Tensor attended = attention(f, layer, hidden, inputs, weights);
+  Tensor attended = bert_attention(f, layer, hidden, inputs, weights);
   attended = output(f, layer.modules, "attention.output", attended, hidden);
   const Tensor expanded =
       activation(f, layer.kind.mlp.activation, apply_linear(f, layer.modules.at("intermediate.dense"), attended));

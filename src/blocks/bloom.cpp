@@ -71,7 +71,7 @@ Tensor scores_on_alibi(Forward& f, const Tensor& alibi, const Tensor& queries, c
   return out;
 }
 
-Tensor heads_first(Forward& f, const Tensor& x) {
+Tensor bloom_heads_first(Forward& f, const Tensor& x) {
   return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
@@ -83,9 +83,9 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   const Tensor fused =
       r.view(apply_linear(f, layer.modules.at("self_attention.query_key_value"), hidden), {rows, Size(3) * dims.d});
   Tensor q = r.slice(fused, dims.d), k = r.slice(fused, dims.d), v = r.slice(fused, dims.d);
-  q = heads_first(f, q);
-  k = heads_first(f, k);
-  v = heads_first(f, v);
+  q = bloom_heads_first(f, q);
+  k = bloom_heads_first(f, k);
+  v = bloom_heads_first(f, v);
   const Tensor scores = scores_on_alibi(f, inputs.extra, q, k, {rows, f.dims.s});
   const Tensor masked = r.add(scores, inputs.mask, "masked scores");
   probabilities = r.cast(r.softmax(masked, DType::fp32), q.dtype());
@@ -97,7 +97,7 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   return r.add(residual, output, "residual stream");
 }
 
-Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& normed, const Tensor& residual) {
+Tensor bloom_mlp(Forward& f, const LayerContext& layer, const Tensor& normed, const Tensor& residual) {
   Tensor hidden = bloom_gelu(f, apply_linear(f, layer.modules.at("mlp.dense_h_to_4h"), normed));
   Tensor output = apply_linear(f, layer.modules.at("mlp.dense_4h_to_h"), hidden);
   const ItemScope scope(f.r, f.items.boundary);
@@ -135,7 +135,7 @@ Tensor BloomArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hi
   Tensor normed = layer_norm(f, layer.modules.at("input_layernorm"), hidden), probabilities;
   const Tensor attended = attention(f, layer, normed, hidden, inputs, probabilities);
   normed = layer_norm(f, layer.modules.at("post_attention_layernorm"), attended);
-  Tensor output = mlp(f, layer, normed, attended);
+  Tensor output = bloom_mlp(f, layer, normed, attended);
   f.second_output = std::move(probabilities);
   return output;
 }

@@ -5,19 +5,19 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kChunk = 64;
+constexpr std::int64_t kScanChunk = 64;
 
 // One call of the rule, with the names of its code.
 class DeltaRule {
  public:
   DeltaRule(Forward& f, const LayerContext& layer)
       : f_(f), r_(f.r), d_(layer.dims.linear), shape_(*layer.kind.linear_attention) {
-    const Size chunks = r_.symbols().ceil_div(f.dims.s, Size(kChunk));
+    const Size chunks = r_.symbols().ceil_div(f.dims.s, Size(kScanChunk));
     chunks_ = r_.symbols().evaluate(chunks);
     heads_ = f.dims.b * d_.value_heads;
     rows_ = heads_ * f.dims.s;
     batches_ = heads_ * chunks;
-    padded_ = batches_ * Size(kChunk);
+    padded_ = batches_ * Size(kScanChunk);
   }
 
   Tensor run(DeltaRuleInputs in) {
@@ -99,13 +99,13 @@ class DeltaRule {
   Tensor of_pairs(const Tensor& left, const Tensor& right) {
     const bool several = !f_.one_row() || chunks_ > 1;
     Tensor first = by_head(left, several), second = by_head(right, several);
-    return r_.batched_matmul(std::move(first), std::move(second), {padded_, Size(kChunk)},
+    return r_.batched_matmul(std::move(first), std::move(second), {padded_, Size(kScanChunk)},
                              "products of a chunk's tokens");
   }
 
   // What happens inside of each chunk, for all chunks at once.
   void within_chunks() {
-    const Shape square{Size(kChunk), Size(kChunk)};
+    const Shape square{Size(kScanChunk), Size(kScanChunk)};
     Tensor mask = r_.empty(square, DType::boolean, "chunk mask, all");
     mask = r_.empty(square, DType::boolean, "chunk mask");
     cum_decay_ = r_.cumulative_sum(decay_);
@@ -123,7 +123,7 @@ class DeltaRule {
 
   // cum_decay.unsqueeze(4) - cum_decay.unsqueeze(3)
   Tensor difference() {
-    Tensor out = r_.empty({padded_, Size(kChunk)}, DType::fp32, "decay between tokens");
+    Tensor out = r_.empty({padded_, Size(kScanChunk)}, DType::fp32, "decay between tokens");
     if (!r_.needs_node({&cum_decay_})) return out;
     const Edge edge = r_.edge(cum_decay_);
     r_.record({&out}, {edge, edge}, [column = cum_decay_.shape()](Recorder& r, Gradients& g) {
@@ -168,22 +168,22 @@ class DeltaRule {
         r_.exp(part_of(f_, cum_decay_, {batches_, Size(1)}, "gradient of the last decay, zero-filled"));
     for (std::int64_t i = 0; i < chunks_; ++i) {
       v_new_ = new_values_of_chunk(state);
-      inter_ = product(by_head(chunk_of(query_, Size(kChunk)), !f_.one_row()), state,
-                       {heads_ * Size(kChunk), d_.value_width});
+      inter_ = product(by_head(chunk_of(query_, Size(kScanChunk)), !f_.one_row()), state,
+                       {heads_ * Size(kScanChunk), d_.value_width});
       {
-        const Tensor within = product(chunk_of(intra_, Size(kChunk)), v_new_, v_new_.shape());
+        const Tensor within = product(chunk_of(intra_, Size(kScanChunk)), v_new_, v_new_.shape());
         output = r_.copy_into(std::move(output), r_.add(inter_, within, "output of a chunk"));
       }
       const Tensor kept = r_.mul(state, chunk_of(chunk_decay, Size(1)), "decayed state");
-      const Tensor update = product(by_head(chunk_of(key_, Size(kChunk)), !f_.one_row()), v_new_, state_shape);
+      const Tensor update = product(by_head(chunk_of(key_, Size(kScanChunk)), !f_.one_row()), v_new_, state_shape);
       state = r_.add(kept, update, "recurrent state");
     }
     return output;
   }
 
   Tensor new_values_of_chunk(const Tensor& state) {
-    const Tensor values = chunk_of(new_values_, Size(kChunk));
-    const Tensor predicted = product(chunk_of(k_cumdecay_, Size(kChunk)), state, values.shape());
+    const Tensor values = chunk_of(new_values_, Size(kScanChunk));
+    const Tensor predicted = product(chunk_of(k_cumdecay_, Size(kScanChunk)), state, values.shape());
     return r_.sub(values, predicted, "new values");
   }
 

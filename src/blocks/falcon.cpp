@@ -6,7 +6,7 @@
 namespace membill {
 namespace {
 
-struct Heads {
+struct FalconHeads {
   Tensor q, k, v;
 };
 
@@ -41,7 +41,7 @@ Tensor pick(Forward& f, const Tensor& fused, const Shape& shape) {
 }
 
 // _split_heads: the new architecture copies keys and values once for each query head.
-Heads split_heads(Forward& f, const LayerContext& layer, const Tensor& fused) {
+FalconHeads split_heads(Forward& f, const LayerContext& layer, const Tensor& fused) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const Shape all{f.dims.N * dims.a, dims.d}, groups{f.dims.N * dims.k, dims.d};
@@ -67,7 +67,7 @@ Tensor batch_of_heads(Forward& f, const LayerContext& layer, const Tensor& x) {
   return f.r.broadcast_view(x, shape);
 }
 
-Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs,
+Tensor eager_attention(Forward& f, const LayerContext& layer, const FalconHeads& heads, const LayerInputs& inputs,
                        DType softmax_type, Tensor& scores) {
   Recorder& r = f.r;
   const Shape square{f.dims.N * layer.dims.a, f.dims.s};
@@ -84,10 +84,10 @@ Tensor eager_attention(Forward& f, const LayerContext& layer, const Heads& heads
   return r.contiguous_copy(output, {f.dims.N, layer.dims.a * layer.dims.d}, "attention output, heads last");
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                 Tensor& scores) {
+Tensor falcon_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                        Tensor& scores) {
   const Tensor fused = falcon_linear(f, layer.modules.at("self_attention.query_key_value"), hidden);
-  Heads heads = split_heads(f, layer, fused);
+  FalconHeads heads = split_heads(f, layer, fused);
   Tensor q = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
   heads.q = std::move(q);
@@ -125,7 +125,7 @@ Tensor FalconArchitecture::layer(Forward& f, const LayerContext& layer, Tensor h
   const Tensor normed =
       layer_norm(f, attention_norm != nullptr ? *attention_norm : modules.at("input_layernorm"), hidden);
   if (attention_norm != nullptr) mlp_input = layer_norm(f, modules.at("ln_mlp"), hidden);
-  const Tensor attended = attention(f, layer, normed, inputs, scores);
+  const Tensor attended = falcon_attention(f, layer, normed, inputs, scores);
   if (after_attention != nullptr) {
     residual = r.add(residual, r.dropout(attended, f.attention_dropout), "residual stream");
     mlp_input = layer_norm(f, *after_attention, residual);

@@ -20,7 +20,7 @@ Tensor repeat_heads(Forward& f, const LayerContext& layer, const Tensor& x) {
   return f.r.contiguous_copy(x, {f.dims.N * layer.dims.a, x.width()}, "repeated key/value heads");
 }
 
-Tensor heads_first(Forward& f, const Tensor& x) {
+Tensor gpt_oss_heads_first(Forward& f, const Tensor& x) {
   return f.one_row() ? x : f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
@@ -37,7 +37,7 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const KindDims& dims = layer.dims;
   const Shape square{f.dims.N * dims.a, f.dims.s}, wider{square.rows, f.dims.s + Size(1)};
   const Tensor keys = repeat_heads(f, layer, heads.k), values = repeat_heads(f, layer, heads.v);
-  Tensor left = heads_first(f, r.autocast_input(heads.q)), right = r.autocast_input(keys);
+  Tensor left = gpt_oss_heads_first(f, r.autocast_input(heads.q)), right = r.autocast_input(keys);
   weights =
       r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), square, "attention scores"), "scaled scores");
   weights = r.add(weights, mask, "masked scores");

@@ -6,7 +6,7 @@
 namespace membill {
 namespace {
 
-Tensor queries(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+Tensor latent_queries(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   const Modules& modules = layer.modules;
   if (Module* whole = modules.find("self_attn.q_proj")) return apply_linear(f, *whole, hidden);
   Tensor latent = apply_linear(f, modules.at("self_attn.q_a_proj"), hidden);
@@ -51,7 +51,7 @@ Tensor DeepseekV3Architecture::attention(Forward& f, const LayerContext& layer, 
   const KindDims& dims = layer.dims;
   const Modules& modules = layer.modules;
   const Size heads = f.dims.N * dims.a;
-  const Tensor q_states = r.view(queries(f, layer, hidden), {heads, dims.d});
+  const Tensor q_states = r.view(latent_queries(f, layer, hidden), {heads, dims.d});
   auto [q_pass, q_rotating] = r.split_in_two(q_states, {heads, dims.d - dims.rotary}, {heads, dims.rotary});
   const Tensor compressed = apply_linear(f, modules.at("self_attn.kv_a_proj_with_mqa"), hidden);
   auto [latent, k_rotating] =

@@ -13,7 +13,7 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kChunk = 128;  // finetune/lora.py lm_head_chunk_size, utils.py chunked_cross_entropy
+constexpr std::int64_t kHeadChunk = 128;  // finetune/lora.py lm_head_chunk_size, utils.py chunked_cross_entropy
 
 constexpr std::array kProjections = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
 
@@ -37,7 +37,7 @@ Tensor with_its_product(Forward& f, const Tensor& v, const Tensor& q, const Tens
 
 // At least one: a single token leaves nothing to shift.
 std::int64_t chunk_count(const Forward& f, const Size& rows) {
-  return std::max<std::int64_t>(1, ceil_div(f.r.symbols().evaluate(rows), kChunk));
+  return std::max<std::int64_t>(1, ceil_div(f.r.symbols().evaluate(rows), kHeadChunk));
 }
 
 Tensor cross_entropy(Forward& f, const std::vector<Tensor>& chunks, const Tensor& labels) {

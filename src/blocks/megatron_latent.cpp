@@ -14,7 +14,7 @@ Module& module_of(const LayerContext& layer, const char* name) {
   return layer.modules.at(std::string("self_attention.") + name);
 }
 
-Tensor queries(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+Tensor megatron_queries(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   if (Module* whole = layer.modules.find("self_attention.linear_q_proj"))
     return column_linear(f, whole->weight, nullptr, hidden);
   const Tensor compressed = local_linear(f, module_of(layer, "linear_q_down_proj").weight, hidden);
@@ -33,7 +33,7 @@ std::vector<Tensor> latent_parts(Forward& f, const LayerContext& layer, const Te
   if (!r.symbols().equal(combined.rows(), f.dims.N))
     shared = moved(r, shared, {f.dims.N, dims.rotary}, "rotating keys of all rows");
   const Tensor normed = megatron_norm(f, module_of(layer, "kv_layernorm"), latent);
-  const Tensor q = r.view(queries(f, layer, hidden), {heads, dims.d});
+  const Tensor q = r.view(megatron_queries(f, layer, hidden), {heads, dims.d});
   const Tensor both =
       r.view(column_linear(f, module_of(layer, "linear_kv_up_proj").weight, nullptr, normed), {heads, plain + dims.v});
   auto [q_plain, q_rotating] = r.split_in_two(q, {heads, plain}, {heads, dims.rotary});

@@ -32,7 +32,7 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   return apply_linear(f, layer.modules.at("attn.out_proj"), context);
 }
 
-Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& normed, const Tensor& residual) {
+Tensor mpt_mlp(Forward& f, const LayerContext& layer, const Tensor& normed, const Tensor& residual) {
   const Tensor output = plain_mlp(f, layer.modules, {"ffn.up_proj", "ffn.down_proj", "gelu"}, normed);
   const ItemScope scope(f.r, f.items.boundary);
   const Tensor dropped = f.r.dropout(output, f.attention_dropout);
@@ -65,7 +65,7 @@ Tensor MptArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidd
   hidden = f.r.add(f.r.dropout(attended, f.attention_dropout), residual, "residual stream");
   normed = layer_norm(f, layer.modules.at("norm_2"), hidden);
   residual = hidden;
-  Tensor output = mlp(f, layer, normed, residual);
+  Tensor output = mpt_mlp(f, layer, normed, residual);
   f.second_output = std::move(weights);
   return output;
 }

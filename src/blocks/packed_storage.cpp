@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kNestedBlock = 256;  // scales a second-level scale
 constexpr std::int64_t kWord = 32;          // bits of an int32
 
-Shape flat(const Size& elements) { return {elements, Size(1)}; }
+Shape flat_shape(const Size& elements) { return {elements, Size(1)}; }
 
 // Adds the parts of one storage to its items.
 class Parts {
@@ -82,14 +82,14 @@ class Parts {
     const Tensor weight = r_.empty(matrices(), quantizer.from, "weight before it is quantised", other);
     Tensor own_scales;
     if (quantizer.double_quant)
-      own_scales = r_.empty(flat(blocks), DType::fp32, "scales", other);
+      own_scales = r_.empty(flat_shape(blocks), DType::fp32, "scales", other);
     else
       scales(blocks, DType::fp32, "scales");
     codes(up(shape_.elements(), 2), DType::uint8);
     scales(Size(16), DType::fp32, "table of 16 values");
     {
-      Tensor absolute = r_.empty(flat(Size(16)), DType::fp32, "absolute values of the table", other);
-      const Tensor largest = r_.empty(flat(Size(1)), DType::fp32, "largest value of the table", other);
+      Tensor absolute = r_.empty(flat_shape(Size(16)), DType::fp32, "absolute values of the table", other);
+      const Tensor largest = r_.empty(flat_shape(Size(1)), DType::fp32, "largest value of the table", other);
       absolute.drop();
     }
     if (quantizer.double_quant) quantize_scales(quantizer, blocks);
@@ -111,9 +111,9 @@ class Parts {
  private:
   void quantize_scales(Quantizer& quantizer, const Size& blocks) {
     scales(Size(1), DType::fp32, "offset");
-    const Tensor shifted = r_.empty(flat(blocks), DType::fp32, "scales less their mean", scales_item());
+    const Tensor shifted = r_.empty(flat_shape(blocks), DType::fp32, "scales less their mean", scales_item());
     if (!quantizer.scale_values.defined())
-      quantizer.scale_values = r_.empty(flat(Size(256)), DType::fp32, "table of 256 values", scales_item());
+      quantizer.scale_values = r_.empty(flat_shape(Size(256)), DType::fp32, "table of 256 values", scales_item());
     scales(up(blocks, kNestedBlock), DType::fp32, "scales of scales");
     scales(blocks, DType::uint8, "quantised scales");
     scales(Size(256), DType::fp32, "table of 256 values");
@@ -132,7 +132,7 @@ class Parts {
   void scales(const Size& count, DType type, const char* label) { add(count, type, label, scales_item()); }
   void add(const Size& count, DType type, const char* label, ItemId item) {
     if (item == r_.writer().item("weights.base")) weight_.codes_at = weight_.parts.size();
-    weight_.parts.push_back(r_.empty(flat(count), type, label, item));
+    weight_.parts.push_back(r_.empty(flat_shape(count), type, label, item));
   }
 
   Recorder& r_;

@@ -6,12 +6,12 @@
 namespace membill {
 namespace {
 
-struct Heads {
+struct PhiHeads {
   Tensor q, k, v;
 };
 
 // Each projection seen as heads; a norm of each head follows where the model has one (the module of a head norm is one LayerNorm).
-Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+PhiHeads project(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   const KindDims& dims = layer.dims;
   const auto one = [&](const char* name, const Size& heads) {
     return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, dims.d});
@@ -21,7 +21,7 @@ Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   return {std::move(q), std::move(k), one("self_attn.v_proj", dims.k)};
 }
 
-Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const LayerInputs& inputs, bool partly,
+Tensor attend(Forward& f, const LayerContext& layer, const PhiHeads& heads, const LayerInputs& inputs, bool partly,
               Tensor& weights) {
   const Tensor& mask = layer.kind.attention.sliding_window ? inputs.local_mask : inputs.mask;
   AttentionCall call{layer.dims, layer.kind.attention, choose_attention(f, layer.kind, mask.defined()), mask};
@@ -35,7 +35,7 @@ Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Ten
                                 const char* output_name, Tensor& weights) {
   Recorder& r = f.r;
   const Size& rotary = inputs.cos.width();
-  Heads heads = project(f, layer, hidden);
+  PhiHeads heads = project(f, layer, hidden);
   if (Module* q_norm = layer.modules.find("self_attn.q_layernorm")) {
     heads.q = layer_norm(f, *q_norm, heads.q);
     heads.k = layer_norm(f, layer.modules.at("self_attn.k_layernorm"), heads.k);
@@ -57,7 +57,7 @@ Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Ten
 
 Tensor whole_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
                                Tensor& weights) {
-  Heads heads = project(f, layer, hidden);
+  PhiHeads heads = project(f, layer, hidden);
   Tensor q_rotated = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k_rotated = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
   heads.q = std::move(q_rotated);

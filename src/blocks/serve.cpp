@@ -5,7 +5,7 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kChunk =
+constexpr std::int64_t kPrefillChunk =
     8192;  // tokens of a prefill forward: vllm max_num_batched_tokens, sglang chunked_prefill_size
 constexpr std::int64_t kScaleBytes = 4;  // lmdeploy int8: a scale and a zero point in fp16, for each head of a token
 
@@ -81,7 +81,7 @@ void run_chunk(Forward& caller, const Architecture& architecture, ModelModules& 
   const Size all = rows * tokens;
   Dims dims = caller.dims;
   dims.b = dims.samples = Size(1);
-  dims.s = dims.N = r.symbols().at_least(all, kChunk) ? Size(kChunk) : all;
+  dims.s = dims.N = r.symbols().at_least(all, kPrefillChunk) ? Size(kPrefillChunk) : all;
   Forward f{r, caller.model, caller.plan, dims, caller.items, caller.stream};
   {
     const Tensor ids = r.empty({dims.N, Size(1)}, DType::int64, "token ids");

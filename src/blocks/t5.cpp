@@ -120,14 +120,14 @@ Tensor zero_bias(Forward& f, const KindDims& dims, DType type) {
   return bias;
 }
 
-struct Call {
+struct T5Call {
   const LayerContext& layer;
   std::string module;
   const LayerInputs& inputs;
   bool crosses = false, decoder = false;
 };
 
-Tensor attention(Forward& f, const Call& call, const Tensor& hidden) {
+Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
   Recorder& r = f.r;
   const KindDims& dims = call.layer.dims;
   const auto project = [&](const char* name, const Tensor& from) {
@@ -202,8 +202,8 @@ Tensor T5Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidde
   const bool decoder = f.encoder_states.defined();
   const auto attend = [&](const std::string& place, const char* name, bool crosses) {
     const Tensor normed = norm(f, layer.modules.at(place + ".layer_norm"), hidden);
-    const Call call{layer, place + "." + name, inputs, crosses, decoder};
-    Tensor attended = r.dropout(attention(f, call, normed), f.hidden_dropout);
+    const T5Call call{layer, place + "." + name, inputs, crosses, decoder};
+    Tensor attended = r.dropout(t5_attention(f, call, normed), f.hidden_dropout);
     hidden = r.add(hidden, attended, "residual stream");
   };
   attend("layer.0", "SelfAttention", false);

@@ -6,13 +6,13 @@
 namespace membill {
 namespace {
 
-constexpr std::int64_t kBlock = 64, kScalerBlock = 256;
+constexpr std::int64_t kNf4Block = 64, kScalerBlock = 256;
 
-Shape flat(const Size& elements) { return {elements, Size(1)}; }
+Shape nf4_shape(const Size& elements) { return {elements, Size(1)}; }
 
 // NF4Tensor.get_original_weight: indices of eight bytes for every four bits, which live until it returns.
 Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
-  const Shape half = flat(r.symbols().ceil_div(shape.elements(), Size(2)));
+  const Shape half = nf4_shape(r.symbols().ceil_div(shape.elements(), Size(2)));
   const auto indices = [&] {
     const Tensor shifted = r.empty(half, DType::uint8, "codes of half of the weights");
     return r.empty(half, DType::int64, "indices of half of the weights");
@@ -21,7 +21,8 @@ Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
   const Tensor second = indices();
   const Tensor values = r.empty(half, type, "values of half of the weights"),
                others = r.empty(half, type, "values of half of the weights");
-  const Tensor scales = r.empty(flat(r.symbols().ceil_div(shape.elements(), Size(kBlock))), type, "decoded scales");
+  const Tensor scales =
+      r.empty(nf4_shape(r.symbols().ceil_div(shape.elements(), Size(kNf4Block))), type, "decoded scales");
   const auto scaled = [&] {
     const Tensor repeated = r.empty(half, type, "scale of each weight");
     return r.empty(half, type, "scaled half of the weights");
@@ -35,7 +36,7 @@ Tensor original_weight(Recorder& r, const Shape& shape, DType type) {
 
 void store_torchao_nf4(Recorder& r, const Shape& shape, DType type, const AddPart& add) {
   const ItemId codes = r.writer().item("weights.base"), other = r.writer().item("weights.quantization");
-  const Size blocks = r.symbols().ceil_div(shape.elements(), Size(kBlock));
+  const Size blocks = r.symbols().ceil_div(shape.elements(), Size(kNf4Block));
   add(r.symbols().ceil_div(shape.elements(), Size(2)), DType::uint8, "4-bit codes", codes);
   add(blocks, DType::int8, "quantised scales", other);
   add(r.symbols().ceil_div(blocks, Size(kScalerBlock)), type, "scales of scales", other);

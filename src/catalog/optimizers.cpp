@@ -7,7 +7,7 @@
 namespace membill {
 namespace {
 
-std::vector<OptimizerRow> all_rows() {
+std::vector<OptimizerRow> optimizer_rows() {
   std::vector<OptimizerRow> rows;
   for (const auto& group : {torch_optimizers(), bitsandbytes_optimizers(), torchao_optimizers(), low_rank_optimizers(),
                             structured_optimizers()}) {
@@ -23,7 +23,7 @@ bool names(const std::vector<std::string_view>& list, std::string_view kebab) {
 }  // namespace
 
 std::span<const OptimizerRow> optimizers() {
-  static const std::vector<OptimizerRow> kRows = all_rows();
+  static const std::vector<OptimizerRow> kRows = optimizer_rows();
   return kRows;
 }
 

@@ -4,7 +4,7 @@
 namespace membill {
 namespace {
 
-std::vector<PlanFieldRow> all_rows() {
+std::vector<PlanFieldRow> plan_field_rows() {
   std::vector<PlanFieldRow> rows;
   for (const auto& group : {method_fields(), optimizer_fields(), step_fields(), sharding_fields(), runtime_fields()}) {
     rows.insert(rows.end(), group.begin(), group.end());
@@ -15,7 +15,7 @@ std::vector<PlanFieldRow> all_rows() {
 }  // namespace
 
 std::span<const PlanFieldRow> plan_fields() {
-  static const std::vector<PlanFieldRow> kRows = all_rows();
+  static const std::vector<PlanFieldRow> kRows = plan_field_rows();
   return kRows;
 }
 

@@ -6,7 +6,7 @@
 namespace membill {
 namespace {
 
-std::vector<RegimeRow> all_rows() {
+std::vector<RegimeRow> regime_rows() {
   return {
       {.precision = Precision::fp32,
        .name = "fp32",
@@ -71,7 +71,7 @@ std::vector<RegimeRow> all_rows() {
 }  // namespace
 
 std::span<const RegimeRow> regimes() {
-  static const std::vector<RegimeRow> kRows = all_rows();
+  static const std::vector<RegimeRow> kRows = regime_rows();
   return kRows;
 }
 

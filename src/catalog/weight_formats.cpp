@@ -233,7 +233,7 @@ std::vector<WeightFormatRow> served_rows() {
   };
 }
 
-std::vector<WeightFormatRow> all_rows() {
+std::vector<WeightFormatRow> weight_format_rows() {
   std::vector<WeightFormatRow> rows = plain_rows();
   for (const auto& more : {eight_bit_rows(), bitsandbytes_rows(), post_training_rows(), served_rows()})
     rows.insert(rows.end(), more.begin(), more.end());
@@ -243,7 +243,7 @@ std::vector<WeightFormatRow> all_rows() {
 }  // namespace
 
 std::span<const WeightFormatRow> weight_formats() {
-  static const std::vector<WeightFormatRow> kRows = all_rows();
+  static const std::vector<WeightFormatRow> kRows = weight_format_rows();
   return kRows;
 }
 

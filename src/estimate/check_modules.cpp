@@ -11,14 +11,14 @@
 namespace membill {
 namespace {
 
-struct Module {
+struct NamedModule {
   std::string name;
   ModuleKind kind;
 };
 
 // The modules that own a parameter, a stack's layers once.
-std::vector<Module> modules_of(const ModelSpec& model) {
-  std::vector<Module> modules;
+std::vector<NamedModule> modules_of(const ModelSpec& model) {
+  std::vector<NamedModule> modules;
   for (const Section& section : model.sections) {
     for (const LayerKind& kind : section.kinds) {
       for (const TensorSpec& tensor : kind.tensors) {
@@ -32,9 +32,9 @@ std::vector<Module> modules_of(const ModelSpec& model) {
   return modules;
 }
 
-std::string nearest_module(const std::vector<Module>& modules, std::string_view name, bool adapters_only) {
+std::string nearest_module(const std::vector<NamedModule>& modules, std::string_view name, bool adapters_only) {
   std::vector<std::string_view> words;
-  for (const Module& module : modules) {
+  for (const NamedModule& module : modules) {
     const std::string_view word = last_part(module.name);
     if (adapters_only && !peft::can_have_adapter(module.kind)) continue;
     if (std::find(words.begin(), words.end(), word) == words.end()) words.push_back(word);
@@ -51,11 +51,11 @@ bool is_rewritten(const ModelSpec& model, const std::string& target) {
                                            [&](const peft::RewrittenName& name) { return name.module == target; });
 }
 
-void check_target(const ModelSpec& model, const std::vector<Module>& modules, const std::string& target,
+void check_target(const ModelSpec& model, const std::vector<NamedModule>& modules, const std::string& target,
                   Problems& problems) {
   if (target == "all-linear" || is_pattern(target) || is_rewritten(model, target)) return;
   bool found = false;
-  for (const Module& module : modules) {
+  for (const NamedModule& module : modules) {
     if (!ends_with_name(module.name, target)) continue;
     // A bare parameter goes by a dotted name, as PEFT's target_parameters has it.
     const bool named = module.kind == ModuleKind::parameter && target.find('.') != std::string::npos;
@@ -68,7 +68,7 @@ void check_target(const ModelSpec& model, const std::vector<Module>& modules, co
 }
 
 // What PEFT itself would refuse: no target matches, halves of a fused weight, DoRA on expert parameters.
-void check_targets(const ModelSpec& model, const std::vector<Module>& modules, const TrainingPlan& plan,
+void check_targets(const ModelSpec& model, const std::vector<NamedModule>& modules, const TrainingPlan& plan,
                    Problems& problems) {
   Problems found;
   for (const std::string& target : plan.adapter.targets) check_target(model, modules, target, found);
@@ -84,11 +84,11 @@ void check_targets(const ModelSpec& model, const std::vector<Module>& modules, c
 }
 
 // Every part between dots of a module's name may be meant ("lm_head", "mlp").
-void check_names(const std::vector<Module>& modules, const std::vector<std::string>& names, const char* key,
+void check_names(const std::vector<NamedModule>& modules, const std::vector<std::string>& names, const char* key,
                  Problems& problems) {
   for (const std::string& name : names) {
     if (is_pattern(name)) continue;
-    const bool found = std::any_of(modules.begin(), modules.end(), [&](const Module& module) {
+    const bool found = std::any_of(modules.begin(), modules.end(), [&](const NamedModule& module) {
       return ("." + module.name + ".").find("." + name + ".") != std::string::npos;
     });
     if (!found)
@@ -96,7 +96,7 @@ void check_names(const std::vector<Module>& modules, const std::vector<std::stri
   }
 }
 
-void check_trained(const ModelSpec& model, const std::vector<Module>& modules, const TrainingPlan& plan,
+void check_trained(const ModelSpec& model, const std::vector<NamedModule>& modules, const TrainingPlan& plan,
                    Problems& problems) {
   constexpr const char* kKey = "freeze.trainable_modules";
   const std::vector<std::string>& names = plan.freeze.trainable_modules;
@@ -120,11 +120,11 @@ void check_trained(const ModelSpec& model, const std::vector<Module>& modules, c
 
 void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   if (model.sections.empty()) return;
-  const std::vector<Module> modules = modules_of(model);
+  const std::vector<NamedModule> modules = modules_of(model);
   if (plan.method == Method::freeze) check_trained(model, modules, plan, problems);
   if (!adapts_modules(plan.method)) return;
   check_targets(model, modules, plan, problems);
-  std::vector<Module> savable = modules;
+  std::vector<NamedModule> savable = modules;
   if (model.tied_embeddings) savable.push_back({"lm_head", ModuleKind::linear});
   check_names(savable, plan.adapter.modules_to_save, "adapter.modules_to_save", problems);
 }

@@ -9,8 +9,8 @@
 namespace membill::report {
 namespace {
 
-constexpr std::array<std::string_view, 11> kColumns{"kind", "id",   "label",   "category", "where", "bytes",
-                                                    "low",  "high", "at_peak", "formula",  "source"};
+constexpr std::array<std::string_view, 11> kCsvColumns{"kind", "id",   "label",   "category", "where", "bytes",
+                                                       "low",  "high", "at_peak", "formula",  "source"};
 
 std::string csv_cell(std::string_view text) {
   std::string clean = clean_text(text);
@@ -33,7 +33,7 @@ struct Dialect {
 constexpr Dialect kCsv{',', csv_cell};
 constexpr Dialect kTsv{'\t', tsv_cell};
 
-using Row = std::array<std::string, kColumns.size()>;
+using Row = std::array<std::string, kCsvColumns.size()>;
 
 std::string number(std::optional<std::int64_t> value) { return value ? fmt::format("{}", *value) : std::string(); }
 
@@ -76,7 +76,7 @@ void append_row(std::string& out, const Row& row, const Dialect& dialect) {
 std::string delimited(const Report& report, const Dialect& dialect) {
   std::string out;
   Row header;
-  for (std::size_t i = 0; i < kColumns.size(); ++i) header[i] = kColumns[i];
+  for (std::size_t i = 0; i < kCsvColumns.size(); ++i) header[i] = kCsvColumns[i];
   append_row(out, header, dialect);
   for (const LineItem& item : report.items) append_row(out, item_row(item), dialect);
   const Totals& totals = report.totals;

@@ -14,11 +14,12 @@ namespace membill::report {
 namespace {
 
 // All lengths are in pixels of a picture 960 wide.
-constexpr double kWidth = 960, kLeft = 84, kRight = 20, kPlotHeight = 320, kLine = 18;
-constexpr double kPlotWidth = kWidth - kLeft - kRight;
+constexpr double kPictureWidth = 960, kLeft = 84, kRight = 20, kPlotHeight = 320, kLine = 18;
+constexpr double kPlotWidth = kPictureWidth - kLeft - kRight;
 constexpr double kLetter = 7;       // of the moments' names, at most
 constexpr double kHeadroom = 1.08;  // of the axis over the highest line: its label stands there
-constexpr double kMostAxis = 4;     // a capacity beyond that many times the highest tensor is told, not drawn to scale
+constexpr double kMostTensorAxis =
+    4;  // a capacity beyond that many times the highest tensor is told, not drawn to scale
 constexpr std::size_t kMostTicks = 8;
 constexpr std::size_t kLegendColumns = 3, kLegendLabel = 32;
 constexpr std::size_t kTitleColumns = 125, kHeadingColumns = 95;
@@ -71,7 +72,7 @@ class Picture {
     device_ = report_.totals.device.likely;
     capacity_ = report_.verdict.capacity;
     double most = std::max<double>({1, static_cast<double>(high), static_cast<double>(device_.value_or(0))});
-    if (capacity_ && static_cast<double>(*capacity_) <= kMostAxis * most)
+    if (capacity_ && static_cast<double>(*capacity_) <= kMostTensorAxis * most)
       most = std::max(most, static_cast<double>(*capacity_));
     axis_ = most * kHeadroom;
   }
@@ -129,7 +130,7 @@ class Picture {
     std::int64_t step = 1;
     while (axis_ / static_cast<double>(step) > kMostTicks) step *= 2;
     for (std::int64_t tick = 0; static_cast<double>(tick) < axis_; tick += step) {
-      stroke(kLeft, y(tick), kWidth - kRight, y(tick), "mb-grid");
+      stroke(kLeft, y(tick), kPictureWidth - kRight, y(tick), "mb-grid");
       text(kLeft - 8, y(tick) + 4, "mb-text mb-end", tick_text(tick));
     }
   }
@@ -164,7 +165,7 @@ class Picture {
       if (name_width(span) <= to - from + 6)
         text((from + to) / 2, top_ + kPlotHeight + kLine, "mb-text mb-middle", span.moment);
     }
-    stroke(kLeft, top_ + kPlotHeight, kWidth - kRight, top_ + kPlotHeight, "mb-axis");
+    stroke(kLeft, top_ + kPlotHeight, kPictureWidth - kRight, top_ + kPlotHeight, "mb-axis");
     text(kLeft, top_ + kPlotHeight + 2 * kLine, "mb-note", time_note(report_) + ". Sizes below: at the peak");
   }
 
@@ -172,14 +173,14 @@ class Picture {
     if (device_) {
       // Under its line where that of the capacity, a little higher, would strike it through.
       const bool is_under = capacity_ && *capacity_ >= *device_ && y(*device_) - y(*capacity_) < kLine;
-      stroke(kLeft, y(*device_), kWidth - kRight, y(*device_), "mb-device");
-      text(kWidth - kRight - 4, y(*device_) + (is_under ? kLine - 2 : -5), "mb-text mb-end mb-halo",
+      stroke(kLeft, y(*device_), kPictureWidth - kRight, y(*device_), "mb-device");
+      text(kPictureWidth - kRight - 4, y(*device_) + (is_under ? kLine - 2 : -5), "mb-text mb-end mb-halo",
            fmt::format("whole process (nvidia-smi) {}", size_text(*device_)));
     }
     if (!capacity_) return;
     const bool drawn = static_cast<double>(*capacity_) <= axis_;
     const double at = drawn ? y(*capacity_) : top_;
-    stroke(kLeft, at, kWidth - kRight, at, "mb-capacity");
+    stroke(kLeft, at, kPictureWidth - kRight, at, "mb-capacity");
     text(kLeft + 4, drawn ? at - 5 : at + 14, "mb-strong mb-halo",
          fmt::format("capacity {}{}", size_text(*capacity_), drawn ? "" : ", above this picture"));
   }
@@ -190,7 +191,7 @@ class Picture {
     const double at = y(view_.sums[view_.peak]);
     stroke(x, top_ - 6, x, top_ + kPlotHeight, "mb-peak");
     out_ += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" class=\"mb-dot\"/>\n", length(x), length(at));
-    const char* anchor = x < kWidth / 3 ? "" : x > 2 * kWidth / 3 ? " mb-end" : " mb-middle";
+    const char* anchor = x < kPictureWidth / 3 ? "" : x > 2 * kPictureWidth / 3 ? " mb-end" : " mb-middle";
     text(x, top_ - 10, std::string("mb-strong") + anchor,
          fmt::format("peak {}{} in {}", report_.at_least ? "at least " : "", size_text(view_.sums[view_.peak]),
                      report_.peak_moment));
@@ -199,7 +200,7 @@ class Picture {
   // The legend: from the top of the stack, row by row.
   void entry(std::size_t place, double legend) {
     const std::size_t band = view_.bands.size() - 1 - place;
-    const double column = (kWidth - 2 * kRight) / static_cast<double>(kLegendColumns);
+    const double column = (kPictureWidth - 2 * kRight) / static_cast<double>(kLegendColumns);
     const double x = kRight + column * static_cast<double>(place % kLegendColumns);
     const std::size_t line = place / kLegendColumns;
     const double at = legend + kLine * static_cast<double>(line);

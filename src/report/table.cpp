@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kBarsFrom = 100;  // columns of a terminal that has room for share bars
 constexpr std::size_t kLongestBar = 40;
-constexpr std::size_t kSize = 12;  // "1023.99 MiB" and a blank
-constexpr std::size_t kShare = 8;
+constexpr std::size_t kSizeColumn = 12;  // "1023.99 MiB" and a blank
+constexpr std::size_t kShareColumn = 8;
 constexpr std::size_t kHighest = 26;  // "1023.99 MiB to 1023.99 MiB"
 constexpr std::size_t kShortestLabel = 20;
 constexpr std::size_t kShortestRangeLabel = 10;
@@ -82,7 +82,7 @@ class Table {
     for (const LineItem* item : rows_.peak) highest_ = std::max(highest_, text_width(highest_text(*item)));
     if (!with_highest_) highest_ = 0;
     highest_ = std::min(std::max<std::size_t>(highest_, with_highest_ ? 11 : 0), kHighest) + (with_highest_ ? 2 : 0);
-    label_ = std::clamp(label_, kShortestLabel, width_ - kSize - kShare - highest_);
+    label_ = std::clamp(label_, kShortestLabel, width_ - kSizeColumn - kShareColumn - highest_);
   }
 
   void headline() {
@@ -94,7 +94,7 @@ class Table {
 
   std::string bar(std::int64_t part) const {
     const std::int64_t total = report_.totals.requested.likely.value_or(0);
-    const std::size_t used = label_ + kSize + kShare + highest_ + 2;
+    const std::size_t used = label_ + kSizeColumn + kShareColumn + highest_ + 2;
     if (!bars_ || total <= 0 || used >= width_) return {};
     const std::size_t longest = std::min(width_ - used, kLongestBar);
     const double share = static_cast<double>(part) / static_cast<double>(total);
@@ -104,8 +104,8 @@ class Table {
 
   std::string cells(std::string_view label, std::string_view size, std::string_view share,
                     std::string_view highest) const {
-    return left_aligned(shortened(label, label_), label_) + right_aligned(size, kSize) + right_aligned(share, kShare) +
-           right_aligned(highest, highest_);
+    return left_aligned(shortened(label, label_), label_) + right_aligned(size, kSizeColumn) +
+           right_aligned(share, kShareColumn) + right_aligned(highest, highest_);
   }
 
   void bill() {
@@ -119,8 +119,8 @@ class Table {
            (counts ? bar(share) : ""));
     }
     const std::string sum = (report_.at_least ? "at least " : "") + size_text(report_.totals.requested.likely);
-    line(bold(left_aligned("TOTAL", label_ + kSize - text_width(sum)) + sum +
-              right_aligned(share_text(total, total), kShare)));
+    line(bold(left_aligned("TOTAL", label_ + kSizeColumn - text_width(sum)) + sum +
+              right_aligned(share_text(total, total), kShareColumn)));
     line("");
   }
 
@@ -139,8 +139,8 @@ class Table {
 
   std::string range_cells(std::string_view name, std::string_view low, std::string_view likely,
                           std::string_view high) const {
-    return left_aligned(shortened(name, range_label_), range_label_) + right_aligned(low, kSize) +
-           right_aligned(likely, kSize) + right_aligned(high, kSize);
+    return left_aligned(shortened(name, range_label_), range_label_) + right_aligned(low, kSizeColumn) +
+           right_aligned(likely, kSizeColumn) + right_aligned(high, kSizeColumn);
   }
 
   void range(std::string_view name, const Range& range) {

@@ -1,6 +1,7 @@
 // Expandable segments: one range of addresses a pool and stream, mapped page by page from its lowest free place.
 #include <algorithm>
 
+#include "membill/units.h"
 #include "trace/allocator.h"
 
 namespace membill {
@@ -8,8 +9,6 @@ namespace membill {
 namespace {
 
 constexpr std::int64_t kUnlimitedRangeBytes = std::int64_t{1} << 50;
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -4,11 +4,11 @@
 #include <bit>
 #include <charconv>
 
+#include "membill/units.h"
+
 namespace membill {
 
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t unit) { return (value + unit - 1) / unit * unit; }
 
 bool is_power_of_two(std::int64_t value) { return value > 0 && std::has_single_bit(static_cast<std::uint64_t>(value)); }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kLargeMiss = 0.08;
 
-std::string rows_path() {
+std::string published_path() {
   const char* path = std::getenv("MEMBILL_PUBLISHED");
   return path != nullptr ? std::string(path) : test::in_source("data/measurements/published.jsonl");
 }
@@ -92,7 +92,7 @@ class Comparison {
 TEST_CASE("published measurements are met") {
   const char* only = std::getenv("MEMBILL_ROW");
   Comparison comparison;
-  for (const PublishedRow& row : read_published_rows(rows_path()))
+  for (const PublishedRow& row : read_published_rows(published_path()))
     if (only == nullptr || row.id.find(only) != std::string::npos) comparison.add(row);
   fmt::print("{}", comparison.table());
   if (only != nullptr || std::getenv("MEMBILL_PUBLISHED") != nullptr) return;

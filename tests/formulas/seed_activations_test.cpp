@@ -2,14 +2,14 @@
 // Where an article is wrong or rounds, the test holds what the arithmetic says and names the article's figure.
 #include <string>
 
-#include "io/model_source.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
+#include "support/preset.h"
 
 namespace membill {
 namespace {
 
-ModelSpec preset(const std::string& name) { return io::describe_model(io::load_model(name, {})); }
+using test::preset;
 
 Report bill(const ModelSpec& model, const TrainingPlan& plan) {
   EstimateOptions options;

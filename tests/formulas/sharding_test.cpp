@@ -5,15 +5,15 @@
 #include <map>
 #include <string>
 
-#include "io/model_source.h"
 #include "membill/catalog.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
+#include "support/preset.h"
 
 namespace membill {
 namespace {
 
-constexpr std::int64_t kBillion = 1'000'000'000;
+using test::preset;
 
 ModelSpec of_parameters(std::int64_t parameters) {
   ModelSpec model;
@@ -52,8 +52,6 @@ std::map<std::string, std::int64_t> bytes_of(const ModelSpec& model, const Train
 std::int64_t states(std::map<std::string, std::int64_t> bytes) {
   return bytes["weights.base"] + bytes["weights.master"] + bytes["optimizer.m"] + bytes["optimizer.v"];
 }
-
-ModelSpec preset(const std::string& name) { return io::describe_model(io::load_model(name, {})); }
 
 }  // namespace
 
@@ -96,8 +94,8 @@ TEST_CASE("FSDP2 over fp32 shards: 16 bytes a parameter over the ranks") {
   plan.weights = WeightFormat::fp32;
   plan.optimizer_impl = OptimizerImpl::fused;
   for (const std::int64_t ranks : {2, 8, 64}) {
-    auto bytes = bytes_of(of_parameters(8 * kBillion), plan, ranks);
-    CHECK(states(bytes) == 12 * 8 * kBillion / ranks);
+    auto bytes = bytes_of(of_parameters(8'000'000'000), plan, ranks);
+    CHECK(states(bytes) == 12 * 8'000'000'000 / ranks);
   }
 }
 

@@ -97,7 +97,7 @@ std::vector<Mode> modes() {
   return all;
 }
 
-TrainingPlan plan_of(const Mode& mode, bool checkpointed) {
+TrainingPlan plan_on_cards(const Mode& mode, bool checkpointed) {
   TrainingPlan plan;
   plan.engine = mode.engine;
   plan.sharding.zero = mode.zero;
@@ -146,7 +146,7 @@ void on_all(Check check) {
   for (const ModelSpec& model : models())
     for (const Mode& mode : modes())
       for (const bool checkpointed : {false, true}) {
-        const TrainingPlan plan = plan_of(mode, checkpointed);
+        const TrainingPlan plan = plan_on_cards(mode, checkpointed);
         Hardware two;
         two.count = 2;
         if (!validate(model, plan, two).empty()) continue;

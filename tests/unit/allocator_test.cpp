@@ -19,8 +19,7 @@ using membill::AllocatorSettings;
 using membill::BlockHandle;
 using membill::BlockView;
 using membill::CachingAllocator;
-
-constexpr std::int64_t kMiB = membill::kAllocatorMiB;
+using membill::kAllocatorMiB;
 
 AllocatorSettings settings(std::string_view text) {
   const auto read = membill::read_allocator_settings(text);
@@ -43,19 +42,19 @@ TEST_CASE("allocator - blocks are multiples of 512 bytes") {
   CHECK(allocator.block_bytes(take(allocator, 513)) == 1024);
   CHECK(allocator.counters().requested.current == 1026);
   CHECK(allocator.counters().allocated.current == 2048);
-  CHECK(allocator.counters().reserved.current == 2 * kMiB);
-  CHECK(allocator.largest_free_block() == 2 * kMiB - 2048);
+  CHECK(allocator.counters().reserved.current == 2 * kAllocatorMiB);
+  CHECK(allocator.largest_free_block() == 2 * kAllocatorMiB - 2048);
 }
 
 TEST_CASE("allocator - segment sizes by request") {
   const auto [bytes, segment] = GENERATE(table<std::int64_t, std::int64_t>({
-      {1, 2 * kMiB},
-      {kMiB, 2 * kMiB},
-      {kMiB + 1, 20 * kMiB},
-      {10 * kMiB - 512, 20 * kMiB},
-      {10 * kMiB, 10 * kMiB},
-      {10 * kMiB + 1, 12 * kMiB},
-      {33 * kMiB, 34 * kMiB},
+      {1, 2 * kAllocatorMiB},
+      {kAllocatorMiB, 2 * kAllocatorMiB},
+      {kAllocatorMiB + 1, 20 * kAllocatorMiB},
+      {10 * kAllocatorMiB - 512, 20 * kAllocatorMiB},
+      {10 * kAllocatorMiB, 10 * kAllocatorMiB},
+      {10 * kAllocatorMiB + 1, 12 * kAllocatorMiB},
+      {33 * kAllocatorMiB, 34 * kAllocatorMiB},
   }));
   CachingAllocator allocator;
   (void)take(allocator, bytes);
@@ -65,26 +64,26 @@ TEST_CASE("allocator - segment sizes by request") {
 
 TEST_CASE("allocator - the large pool keeps a rest of more than 1 MiB only") {
   CachingAllocator allocator;
-  CHECK(allocator.block_bytes(take(allocator, 11 * kMiB)) == 12 * kMiB);
-  const BlockHandle shared = take(allocator, 9 * kMiB);
-  CHECK(allocator.block_bytes(shared) == 9 * kMiB);
-  CHECK(allocator.block_bytes(take(allocator, 10 * kMiB)) == 11 * kMiB);
-  CHECK(allocator.counters().reserved.current == 32 * kMiB);
+  CHECK(allocator.block_bytes(take(allocator, 11 * kAllocatorMiB)) == 12 * kAllocatorMiB);
+  const BlockHandle shared = take(allocator, 9 * kAllocatorMiB);
+  CHECK(allocator.block_bytes(shared) == 9 * kAllocatorMiB);
+  CHECK(allocator.block_bytes(take(allocator, 10 * kAllocatorMiB)) == 11 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 32 * kAllocatorMiB);
   CHECK(allocator.counters().inactive_split == 0);
 }
 
 TEST_CASE("allocator - neighbours merge when they are free") {
   CachingAllocator allocator;
   std::vector<BlockHandle> blocks;
-  for (int i = 0; i < 4; ++i) blocks.push_back(take(allocator, 5 * kMiB));
+  for (int i = 0; i < 4; ++i) blocks.push_back(take(allocator, 5 * kAllocatorMiB));
   allocator.release(blocks[0]);
   allocator.release(blocks[2]);
-  CHECK(allocator.largest_free_block() == 5 * kMiB);
+  CHECK(allocator.largest_free_block() == 5 * kAllocatorMiB);
   allocator.release(blocks[1]);
-  CHECK(allocator.largest_free_block() == 15 * kMiB);
-  CHECK(allocator.counters().inactive_split == 15 * kMiB);
+  CHECK(allocator.largest_free_block() == 15 * kAllocatorMiB);
+  CHECK(allocator.counters().inactive_split == 15 * kAllocatorMiB);
   allocator.release(blocks[3]);
-  CHECK(allocator.largest_free_block() == 20 * kMiB);
+  CHECK(allocator.largest_free_block() == 20 * kAllocatorMiB);
   CHECK(allocator.counters().inactive_split == 0);
   allocator.release(blocks[3]);  // stale
   CHECK(allocator.counters().allocated.current == 0);
@@ -92,11 +91,11 @@ TEST_CASE("allocator - neighbours merge when they are free") {
 
 TEST_CASE("allocator - the tightest cached block is taken and among equals the oldest segment") {
   CachingAllocator allocator;
-  const BlockHandle large = take(allocator, 40 * kMiB);
-  const BlockHandle first = take(allocator, 12 * kMiB);
-  const BlockHandle second = take(allocator, 12 * kMiB);
+  const BlockHandle large = take(allocator, 40 * kAllocatorMiB);
+  const BlockHandle first = take(allocator, 12 * kAllocatorMiB);
+  const BlockHandle second = take(allocator, 12 * kAllocatorMiB);
   for (const BlockHandle block : {second, large, first}) allocator.release(block);
-  (void)take(allocator, 12 * kMiB);
+  (void)take(allocator, 12 * kAllocatorMiB);
   const auto view = allocator.blocks();
   REQUIRE(view.size() == 3);
   CHECK(view[1].active);
@@ -105,34 +104,34 @@ TEST_CASE("allocator - the tightest cached block is taken and among equals the o
 
 TEST_CASE("allocator - pools and streams are apart") {
   CachingAllocator allocator;
-  allocator.release(take(allocator, 20 * kMiB));
-  (void)take(allocator, kMiB);
-  CHECK(allocator.counters().reserved.current == 22 * kMiB);
-  (void)take(allocator, 20 * kMiB, 7);
-  CHECK(allocator.counters().reserved.current == 42 * kMiB);
+  allocator.release(take(allocator, 20 * kAllocatorMiB));
+  (void)take(allocator, kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 22 * kAllocatorMiB);
+  (void)take(allocator, 20 * kAllocatorMiB, 7);
+  CHECK(allocator.counters().reserved.current == 42 * kAllocatorMiB);
 }
 
 TEST_CASE("allocator - the cache is given up before memory runs out") {
-  CachingAllocator allocator({}, 64 * kMiB);
-  allocator.release(take(allocator, 40 * kMiB));
-  const BlockHandle block = take(allocator, 60 * kMiB);
+  CachingAllocator allocator({}, 64 * kAllocatorMiB);
+  allocator.release(take(allocator, 40 * kAllocatorMiB));
+  const BlockHandle block = take(allocator, 60 * kAllocatorMiB);
   CHECK(allocator.counters().retries == 1);
-  CHECK(allocator.counters().reserved.current == 60 * kMiB);
-  CHECK(allocator.counters().reserved.peak == 60 * kMiB);
-  CHECK_FALSE(allocator.allocate(5 * kMiB));
+  CHECK(allocator.counters().reserved.current == 60 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.peak == 60 * kAllocatorMiB);
+  CHECK_FALSE(allocator.allocate(5 * kAllocatorMiB));
   CHECK(allocator.counters().retries == 2);
   CHECK(allocator.counters().out_of_memory == 1);
   allocator.release(block);
-  CHECK(allocator.allocate(64 * kMiB));
+  CHECK(allocator.allocate(64 * kAllocatorMiB));
 }
 
 TEST_CASE("allocator - a segment with one live block stays") {
-  CachingAllocator allocator({}, 40 * kMiB);
-  const BlockHandle kept = take(allocator, 2 * kMiB);
-  allocator.release(take(allocator, 18 * kMiB));
-  CHECK_FALSE(allocator.allocate(21 * kMiB));
+  CachingAllocator allocator({}, 40 * kAllocatorMiB);
+  const BlockHandle kept = take(allocator, 2 * kAllocatorMiB);
+  allocator.release(take(allocator, 18 * kAllocatorMiB));
+  CHECK_FALSE(allocator.allocate(21 * kAllocatorMiB));
   allocator.empty_cache();
-  CHECK(allocator.counters().reserved.current == 20 * kMiB);
+  CHECK(allocator.counters().reserved.current == 20 * kAllocatorMiB);
   allocator.release(kept);
   allocator.empty_cache();
   CHECK(allocator.counters().reserved.current == 0);
@@ -141,54 +140,54 @@ TEST_CASE("allocator - a segment with one live block stays") {
 
 TEST_CASE("allocator - a retired block is not reused until it is released or waited for") {
   CachingAllocator allocator;
-  const BlockHandle block = take(allocator, 12 * kMiB);
+  const BlockHandle block = take(allocator, 12 * kAllocatorMiB);
   allocator.retire(block);
   CHECK(allocator.counters().allocated.current == 0);
-  CHECK(allocator.counters().active.current == 12 * kMiB);
-  const BlockHandle other = take(allocator, 12 * kMiB);
-  CHECK(allocator.counters().reserved.current == 24 * kMiB);
+  CHECK(allocator.counters().active.current == 12 * kAllocatorMiB);
+  const BlockHandle other = take(allocator, 12 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 24 * kAllocatorMiB);
   SECTION("released") {
     allocator.release(block);
-    (void)take(allocator, 12 * kMiB);
-    CHECK(allocator.counters().reserved.current == 24 * kMiB);
+    (void)take(allocator, 12 * kAllocatorMiB);
+    CHECK(allocator.counters().reserved.current == 24 * kAllocatorMiB);
   }
   SECTION("waited for") {
     allocator.empty_cache();
-    CHECK(allocator.counters().reserved.current == 12 * kMiB);
+    CHECK(allocator.counters().reserved.current == 12 * kAllocatorMiB);
     allocator.release(block);
-    CHECK(allocator.block_bytes(other) == 12 * kMiB);
+    CHECK(allocator.block_bytes(other) == 12 * kAllocatorMiB);
   }
 }
 
 TEST_CASE("allocator - expandable segments grow by pages and merge") {
-  CachingAllocator allocator(settings("expandable_segments:True"), 200 * kMiB);
-  const BlockHandle a = take(allocator, 30 * kMiB);
-  CHECK(allocator.counters().reserved.current == 40 * kMiB);
+  CachingAllocator allocator(settings("expandable_segments:True"), 200 * kAllocatorMiB);
+  const BlockHandle a = take(allocator, 30 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 40 * kAllocatorMiB);
   CHECK(allocator.counters().segments.current == 0);
-  const BlockHandle b = take(allocator, 30 * kMiB);
-  CHECK(allocator.counters().reserved.current == 60 * kMiB);
+  const BlockHandle b = take(allocator, 30 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 60 * kAllocatorMiB);
   (void)take(allocator, 700);
-  CHECK(allocator.counters().reserved.current == 62 * kMiB);
+  CHECK(allocator.counters().reserved.current == 62 * kAllocatorMiB);
   allocator.release(a);
-  const BlockHandle c = take(allocator, 45 * kMiB);
-  CHECK(allocator.counters().reserved.current == 122 * kMiB);
+  const BlockHandle c = take(allocator, 45 * kAllocatorMiB);
+  CHECK(allocator.counters().reserved.current == 122 * kAllocatorMiB);
   allocator.empty_cache();
-  CHECK(allocator.counters().reserved.current == 102 * kMiB);  // of the first 30 MiB one whole page
+  CHECK(allocator.counters().reserved.current == 102 * kAllocatorMiB);  // of the first 30 MiB one whole page
   allocator.release(b);
   allocator.release(c);
   allocator.empty_cache();
-  CHECK(allocator.counters().reserved.current == 2 * kMiB);
+  CHECK(allocator.counters().reserved.current == 2 * kAllocatorMiB);
 }
 
 TEST_CASE("allocator - oversize blocks are kept whole") {
-  CachingAllocator allocator(settings("max_split_size_mb:32"), 200 * kMiB);
-  allocator.release(take(allocator, 60 * kMiB));
-  (void)take(allocator, 20 * kMiB);  // not from the oversize block
-  CHECK(allocator.counters().reserved.current == 80 * kMiB);
-  CHECK(allocator.block_bytes(take(allocator, 41 * kMiB)) == 60 * kMiB);
-  allocator.release(take(allocator, 90 * kMiB));
-  (void)take(allocator, 70 * kMiB);  // too small for 90 MiB, which is freed without a retry
-  CHECK(allocator.counters().reserved.current == 150 * kMiB);
+  CachingAllocator allocator(settings("max_split_size_mb:32"), 200 * kAllocatorMiB);
+  allocator.release(take(allocator, 60 * kAllocatorMiB));
+  (void)take(allocator, 20 * kAllocatorMiB);  // not from the oversize block
+  CHECK(allocator.counters().reserved.current == 80 * kAllocatorMiB);
+  CHECK(allocator.block_bytes(take(allocator, 41 * kAllocatorMiB)) == 60 * kAllocatorMiB);
+  allocator.release(take(allocator, 90 * kAllocatorMiB));
+  (void)take(allocator, 70 * kAllocatorMiB);  // too small for 90 MiB, which is freed without a retry
+  CHECK(allocator.counters().reserved.current == 150 * kAllocatorMiB);
   CHECK(allocator.counters().retries == 0);
 }
 
@@ -196,8 +195,8 @@ TEST_CASE("allocator - requests are rounded up to power of two divisions") {
   const AllocatorSettings four = settings("roundup_power2_divisions:4");
   CHECK(membill::rounded_request(four, 1200) == 1536);
   CHECK(membill::rounded_request(four, 1300 * 1024) == 1536 * 1024);
-  CHECK(membill::rounded_request(four, 5 * kMiB) == 5 * kMiB);
-  CHECK(membill::rounded_request(four, 5 * kMiB + 1) == 6 * kMiB);
+  CHECK(membill::rounded_request(four, 5 * kAllocatorMiB) == 5 * kAllocatorMiB);
+  CHECK(membill::rounded_request(four, 5 * kAllocatorMiB + 1) == 6 * kAllocatorMiB);
   const AllocatorSettings table = settings("roundup_power2_divisions:[4:4,8:2,32:8,>:16]");
   CHECK(table.roundup_power2_divisions[0] == 4);
   CHECK(table.roundup_power2_divisions[4] == 0);
@@ -208,7 +207,7 @@ TEST_CASE("allocator - requests are rounded up to power of two divisions") {
 TEST_CASE("allocator - random use keeps the books") {
   const std::string conf =
       GENERATE("", "expandable_segments:True", "max_split_size_mb:24", "roundup_power2_divisions:8");
-  const auto capacity = GENERATE(std::optional<std::int64_t>{}, std::optional<std::int64_t>{600 * kMiB});
+  const auto capacity = GENERATE(std::optional<std::int64_t>{}, std::optional<std::int64_t>{600 * kAllocatorMiB});
   INFO(conf);
   CachingAllocator allocator(settings(conf), capacity);
   std::mt19937 random(7);
@@ -260,7 +259,8 @@ TEST_CASE("allocator - the sorted set agrees with a plain one") {
   std::vector<std::pair<std::int64_t, std::int64_t>> plain;
   std::mt19937 random(3);
   for (int step = 0; step < 20000; ++step) {
-    const std::pair<std::int64_t, std::int64_t> key(random() % 50 * sizes / 50 * (50 / sizes), step * 7919 % 20011);
+    const std::pair<std::int64_t, std::int64_t> key(
+        static_cast<std::int64_t>(random() % 50) * sizes / 50 * (50 / sizes), step * 7919 % 20011);
     if (plain.size() < 700 || random() % 2 == 0) {
       set.insert(Entry{key.first, key.second, step});
       plain.insert(std::ranges::lower_bound(plain, key), key);
@@ -286,7 +286,7 @@ TEST_CASE("allocator - a touch is an allocation and its release") {
   std::mt19937 random(5);
   for (const char* conf : {"", "garbage_collection_threshold:0.5", "expandable_segments:True"}) {
     INFO(conf);
-    CachingAllocator allocator(settings(conf), 1024 * kMiB);
+    CachingAllocator allocator(settings(conf), 1024 * kAllocatorMiB);
     std::vector<BlockHandle> live;
     for (int step = 0; step < 3000; ++step) {
       const std::int64_t bytes = 1 + (random() % 3000) * (random() % 3000) * (random() % 3 + 1);

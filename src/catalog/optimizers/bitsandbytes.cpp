@@ -7,7 +7,7 @@ constexpr std::int64_t kBlock = 256;              // elements per fp32 scale
 constexpr std::int64_t kSmallest8bit = 4096;      // smaller tensors keep fp32 states
 constexpr std::int64_t kSmallestPaged = 100'000;  // smaller tensors stay in the allocator
 constexpr std::int64_t kCodeTable = 1024;         // 256 fp32 codes
-constexpr const char* kSource =
+constexpr const char* kBitsandbytesSource =
     "bitsandbytes 0.50.2 bitsandbytes/optim/optimizer.py; measured with requested_bytes on torch 2.15.0";
 
 constexpr OptimizerState kFirst8{"m", "first moment", StateWidth::blockwise_8bit};
@@ -34,7 +34,7 @@ OptimizerRow row_8bit(Names names, std::vector<OptimizerState> states, std::int6
   row.code_tables = tables * kCodeTable;
   row.paged = paged;
   row.paged_minimum = paged ? kSmallestPaged : 0;
-  row.source = kSource;
+  row.source = kBitsandbytesSource;
   return row;
 }
 
@@ -47,7 +47,7 @@ OptimizerRow row_32bit(Names names, std::vector<OptimizerState> states, bool pag
   row.states = std::move(states);
   row.paged = paged;
   row.paged_minimum = paged ? kSmallestPaged : 0;
-  row.source = kSource;
+  row.source = kBitsandbytesSource;
   return row;
 }
 

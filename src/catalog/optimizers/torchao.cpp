@@ -5,7 +5,8 @@ namespace {
 
 constexpr std::int64_t kSmallest =
     4096;  // smaller tensors, and those of a broken last block, keep the parameter's dtype
-constexpr const char* kSource = "pytorch/ao torchao/optim/adam.py, subclass_8bit.py, subclass_4bit.py, subclass_fp8.py";
+constexpr const char* kTorchaoSource =
+    "pytorch/ao torchao/optim/adam.py, subclass_8bit.py, subclass_4bit.py, subclass_fp8.py";
 
 OptimizerRow torchao_row(std::string_view name, std::string_view summary, std::vector<std::string_view> aliases,
                          StateWidth width, std::int64_t block, std::int64_t table) {
@@ -20,7 +21,7 @@ OptimizerRow torchao_row(std::string_view name, std::string_view summary, std::v
   row.small_width = StateWidth::like_parameter;
   row.whole_blocks_only = true;
   row.table_per_state = table;
-  row.source = kSource;
+  row.source = kTorchaoSource;
   return row;
 }
 

@@ -7,8 +7,6 @@ namespace {
 
 using Plan = TrainingPlan;
 
-constexpr RealRange kDropout{0.0, 1.0, true};
-
 // Words that name several things: refused, with the candidates.
 struct AmbiguousWord {
   std::string_view word;

@@ -27,6 +27,9 @@ struct RealRange {
   bool least_open = false;  // `least` itself is not allowed
 };
 
+// A probability of dropping.
+inline constexpr RealRange kDropout{0.0, 1.0, true};
+
 // "'lora'", "8", "true", "a list": what a message says was found.
 [[nodiscard]] std::string describe(const Value& value);
 

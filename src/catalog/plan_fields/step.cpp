@@ -7,7 +7,6 @@ namespace {
 
 using Plan = TrainingPlan;
 
-constexpr RealRange kDropout{0.0, 1.0, true};
 constexpr RealRange kImbalance{1.0, 1e6};
 constexpr std::array<std::string_view, 3> kRecomputeMethods{"", "uniform", "block"};
 
