@@ -59,12 +59,12 @@ class Table {
 
   // Text under a heading of its own, wrapped with the heading's width as indent.
   void block(std::string_view heading, std::string_view text, std::string_view code = "1") {
-    constexpr std::size_t kIndent = 10;
-    std::string lead = left_aligned(heading, kIndent);
+    constexpr std::size_t kHeading = 10;
+    std::string lead = left_aligned(heading, kHeading);
     const std::string painted_lead = painted(heading, code) + lead.substr(std::min(heading.size(), lead.size()));
     bool first = true;
-    for (const std::string& part : wrapped(text, width_ - kIndent)) {
-      line((first ? painted_lead : std::string(kIndent, ' ')) + part);
+    for (const std::string& part : wrapped(text, width_ - kHeading)) {
+      line((first ? painted_lead : std::string(kHeading, ' ')) + part);
       first = false;
     }
   }
