@@ -11,7 +11,7 @@ Tensor over_rank(Forward& f, const Tensor& x, const Tensor& rank) {
   Tensor out = r.empty(x.shape(), x.dtype(), "adapter output over the rank");
   if (!node) return out;
   r.record({&out}, {r.edge(x), r.edge(rank)},
-           [kept, kept_rank, shape = x.shape(), type = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients& g) {
+           [kept, kept_rank, shape = x.shape(), type = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients&) {
              Gradients result(2);
              {
                Tensor product;
@@ -22,7 +22,6 @@ Tensor over_rank(Forward& f, const Tensor& x, const Tensor& rank) {
                  product = rec.empty(shape, type, "gradient of the rank, element by element");
                }
                if (gx) result[0] = rec.empty(shape, type, "gradient over the rank");
-               g[0].drop();
                result[1] = rec.empty({Size(1), Size(1)}, DType::fp32, "rank gradient", rec.writer().item("gradients"));
              }
              return result;

@@ -130,7 +130,6 @@ class DeltaRule {
       Gradients result(2);
       const Tensor negated = r.empty(g[0].shape(), DType::fp32, "negated gradient");
       result[0] = r.empty(column, DType::fp32, "summed gradient");
-      g[0].drop();
       result[1] = r.empty(column, DType::fp32, "summed gradient");
       return result;
     });

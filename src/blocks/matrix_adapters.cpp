@@ -78,12 +78,11 @@ Tensor kronecker_product(Recorder& r, const Tensor& first, const Tensor& second,
   if (!node) return out;
   r.record({&out}, {r.edge(first), r.edge(second)},
            [to_first, to_second, kept_first, kept_second, shape, type, a = first.shape(), b = second.shape(),
-            second_type = second.dtype()](Recorder& rec, Gradients& g) {
+            second_type = second.dtype()](Recorder& rec, Gradients&) {
              Gradients result(2);
              Tensor of_second, of_first;
              if (to_second) of_second = rec.empty(shape, type, "gradient of a product");
              if (to_first) of_first = rec.empty(shape, type, "gradient of a product");
-             g[0].drop();
              if (to_first) result[0] = rec.empty(a, type, "summed gradient", rec.writer().item("gradients"));
              of_first.drop();
              if (to_second) result[1] = rec.empty(b, type, "summed gradient");

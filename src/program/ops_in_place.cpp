@@ -44,7 +44,7 @@ Tensor Recorder::broadcast_view(const Tensor& x, const Shape& shape) {
   Tensor out = view(x, shape);
   if (needs_node({&x}))
     record({&out}, {edge(x)}, [whole = x.shape(), type = x.dtype()](Recorder& r, Gradients& g) {
-      return Gradients{r.fit_gradient(std::move(g[0]), whole, type)};
+      return Gradients{r.fit_gradient(g[0], whole, type)};
     });
   return out;
 }

@@ -55,7 +55,7 @@ Tensor Recorder::contiguous_copy(Tensor x, const Shape& shape, const char* label
   Tensor out = empty(shape, in.dtype(), label);
   if (needs_node({&in}))
     record({&out}, {edge(in)}, [shape = in.shape(), type = in.dtype()](Recorder& r, Gradients& g) {
-      return Gradients{r.fit_gradient(std::move(g[0]), shape, type)};
+      return Gradients{r.fit_gradient(g[0], shape, type)};
     });
   return out;
 }
@@ -98,10 +98,7 @@ Tensor Recorder::mul(Tensor a, Tensor b, const char* label) {
            if (gy) out_gradients[1] = r.empty(full, promote(g[0].dtype(), xt), "gradient of a product");
            if (gx) out_gradients[0] = r.empty(full, promote(g[0].dtype(), yt), "gradient of a product");
            // The engine's validate_outputs comes after the node. What a checkpoint's hook hands over, nobody else holds.
-           if (recomputed)
-             kept_x.drop(), kept_y.drop();
-           else
-             g[0].drop();
+           if (recomputed) kept_x.drop(), kept_y.drop();
            if (gx) out_gradients[0] = r.fit_gradient(std::move(out_gradients[0]), xs, xt, x_leaf);
            if (gy) out_gradients[1] = r.fit_gradient(std::move(out_gradients[1]), ys, yt, y_leaf);
            return out_gradients;

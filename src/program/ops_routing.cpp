@@ -12,8 +12,7 @@ Tensor Recorder::sub(Tensor a, Tensor b, const char* label) {
           gy = y.requires_grad()](Recorder& r, Gradients& g) {
            Gradients result(2);
            if (gy) result[1] = r.empty(g[0].shape(), g[0].dtype(), "negated gradient");
-           if (gx) result[0] = r.fit_gradient(std::move(g[0]), xs, xt);
-           g[0].drop();
+           if (gx) result[0] = r.fit_gradient(g[0], xs, xt);
            if (gy) result[1] = r.fit_gradient(std::move(result[1]), ys, yt);
            return result;
          });
