@@ -79,6 +79,22 @@ void repeat_for_sdpa(Forward& f, const AttentionCall& call, Tensor& k, Tensor& v
   v = repeat_heads(f, call, v, call.dims.v);
 }
 
+// Whether q and k (and v, then) lie as (b, heads, s, d) for the kernel: some releases copy them where they do not.
+bool makes_heads_contiguous(Forward& f, const AttentionCall& call, Tensor& q, Tensor& k, Tensor& v) {
+  if (call.bare || !generations(f.plan).contiguous_heads || f.plan.attention == AttentionKernel::flash)
+    return call.query_contiguous;
+  const bool repeated =
+      call.shape.heads != call.shape.kv_heads && !f.r.symbols().equal(k.rows(), key_rows(f, call.dims.k));
+  const auto copy = [&f](Tensor x) {
+    const Shape shape = x.shape();
+    return f.r.contiguous_copy(std::move(x), shape, "contiguous heads");
+  };
+  if (!call.query_contiguous) q = copy(std::move(q));
+  if (!call.query_contiguous && !repeated) k = copy(std::move(k));
+  if (!repeated) v = copy(std::move(v));
+  return true;
+}
+
 struct Saved {
   Tensor q, k, v, output, statistic, seeds;
 };
@@ -120,15 +136,51 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   return output;
 }
 
+// transformers 5.24 modeling_flash_attention_utils.py _upad_input, _index_first_axis: the rows of tokens that count.
+Tensor counted_rows(Forward& f, const AttentionCall& call, Tensor x, const Tensor& tokens) {
+  Recorder& r = f.r;
+  const Shape heads = x.shape();
+  if (call.query_contiguous && !f.one_row()) x = r.contiguous_copy(std::move(x), heads, "heads, tokens first");
+  const Size width = r.symbols().equal(heads.rows, f.dims.N * call.dims.a) ? call.dims.a : call.dims.k;
+  return r.reshaped(r.index_rows(x, tokens, width * heads.width), heads);
+}
+
+// flash-attn bert_padding.py pad_input: zeros, into which the rows are put. `output` counts every token.
+Tensor with_padding(Forward& f, const AttentionCall& call, Tensor output, const Tensor& tokens) {
+  Recorder& r = f.r;
+  const Tensor in = std::move(output);
+  const Shape whole{f.dims.N, call.dims.a * call.dims.v};
+  Tensor out = r.empty(whole, in.dtype(), "attention output with its padding");
+  if (!r.needs_node({&in})) return out;
+  Tensor kept = r.saved(tokens);
+  r.record({&out}, {r.edge(in)}, [kept, shape = in.shape(), type = in.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "gradient of the rows that count")};
+  });
+  return out;
+}
+
+// Flash attention's package over rows with padding.
+Tensor flash_unpadded(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  const Tensor tokens = r.empty({f.dims.N, Size(1)}, DType::int64, "indices of the tokens that count");
+  k = counted_rows(f, call, std::move(k), tokens);
+  v = counted_rows(f, call, std::move(v), tokens);
+  q = counted_rows(f, call, std::move(q), tokens);
+  return with_padding(f, call, flash_kernel(f, call, std::move(q), std::move(k), std::move(v)), tokens);
+}
+
 // Flash wants a head dimension that 8 divides: q, k, v are padded, the output is cut back (and copied by contiguous()).
 Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
+  if (call.choice.unpads) return flash_unpadded(f, call, std::move(q), std::move(k), std::move(v));
   repeat_for_sdpa(f, call, k, v);
+  const bool contiguous = makes_heads_contiguous(f, call, q, k, v);
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
   const Shape result{f.dims.N, call.dims.a * call.dims.v};
   if (call.shape.head_dim % 8 == 0) {
     Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
-    if (call.query_contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
+    if (contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
     return r.view(std::move(output), result);
   }
   const Size padded = r.symbols().ceil_div(call.dims.d, Size(8)) * Size(8);
@@ -235,6 +287,7 @@ Tensor padded_bias(Forward& f, Tensor bias) {
 Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
   repeat_for_sdpa(f, call, k, v);
+  (void)makes_heads_contiguous(f, call, q, k, v);
   q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
   if (call.bias.defined()) {
     const Tensor bias = padded_bias(f, r.autocast_input(call.bias));
@@ -302,11 +355,12 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
 
 }  // namespace
 
-AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked) {
+AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked, bool biased) {
   const DType type = f.r.autocast() ? *f.r.autocast() : f.stream;
-  AttentionChoice choice{f.plan.attention, masked};
+  AttentionChoice choice{f.plan.attention, masked, false};
   if (choice.kernel != AttentionKernel::sdpa && choice.kernel != AttentionKernel::flash) return choice;
-  const bool can_flash = !masked && type != DType::fp32 && kind.attention.head_dim <= 256 &&
+  choice.unpads = masked && !biased && f.unpads();
+  const bool can_flash = (!masked || choice.unpads) && type != DType::fp32 && kind.attention.head_dim <= 256 &&
                          kind.attention.value_head_dim == kind.attention.head_dim;
   choice.kernel = can_flash ? AttentionKernel::flash : AttentionKernel::mem_efficient;
   return choice;

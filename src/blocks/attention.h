@@ -6,8 +6,9 @@
 namespace membill {
 
 // The kernel that runs for a layer of `kind`: what torch's scaled_dot_product_attention picks on a card with flash support, or what
-// the plan forces. `masked`: a mask tensor is passed.
-[[nodiscard]] AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked);
+// the plan forces. `masked`: a mask tensor is passed; `biased`: one that is more than a padding mask, which flash attention cannot take.
+[[nodiscard]] AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool masked,
+                                               bool biased = false);
 
 // One attention call. q: rows N·a, width d, already rotated; k, v: rows N·k. Returns rows N, width a·d (v's head dimension), as the
 // interface functions of transformers do (transposed back and contiguous).

@@ -79,7 +79,8 @@ Tensor BartArchitecture::embed(Forward& f, const Modules& outer, const Tensor& i
 
 LayerInputs BartArchitecture::prepare(Forward& f, const Modules&, const Tensor&) const {
   LayerInputs inputs;
-  if (f.plan.attention_mask) inputs.mask = f.r.empty({f.dims.N, f.dims.s}, DType::boolean, "padding mask, boolean");
+  if (f.plan.attention_mask)
+    inputs.mask = f.r.empty({f.dims.N, f.unpads() ? Size(1) : f.dims.s}, DType::boolean, "padding mask, boolean");
   return inputs;
 }
 

@@ -73,7 +73,8 @@ Tensor BertArchitecture::embed(Forward& f, const Modules& outer, const Tensor& i
 // Every token sees every other: without padding no kernel gets a mask.
 LayerInputs BertArchitecture::prepare(Forward& f, const Modules&, const Tensor&) const {
   LayerInputs inputs;
-  if (f.plan.attention_mask) inputs.mask = f.r.empty({f.dims.N, f.dims.s}, DType::boolean, "padding mask, boolean");
+  if (f.plan.attention_mask)
+    inputs.mask = f.r.empty({f.dims.N, f.unpads() ? Size(1) : f.dims.s}, DType::boolean, "padding mask, boolean");
   return inputs;
 }
 

@@ -99,7 +99,7 @@ Tensor falcon_attention(Forward& f, const LayerContext& layer, const Tensor& hid
     AttentionShape shape = layer.kind.attention;
     KindDims dims = layer.dims;
     if (grouped(layer)) shape.kv_heads = shape.heads, dims.k = dims.a;
-    AttentionCall call{dims, shape, choose_attention(f, layer.kind, true), inputs.mask};
+    AttentionCall call{dims, shape, choose_attention(f, layer.kind, true, true), inputs.mask};
     call.bare = true;
     output = run_attention(f, call, heads.q, heads.k, heads.v);
   }

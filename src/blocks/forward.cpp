@@ -80,6 +80,11 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   return dims;
 }
 
+bool Forward::unpads() const {
+  return plan.attention == AttentionKernel::flash && plan.attention_mask &&
+         r.autocast().value_or(stream) != DType::fp32;
+}
+
 bool Forward::joins_documents() const {
   if (!joins_rows(plan) || plan.attention == AttentionKernel::flash) return false;
   return plan.packing || r.symbols().at_least(dims.samples, 2);

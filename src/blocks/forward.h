@@ -145,7 +145,8 @@ struct Items {
 // Which attention kernel really runs for one layer kind, after the framework's own choice.
 struct AttentionChoice {
   AttentionKernel kernel = AttentionKernel::flash;
-  bool mask = false;  // an additive mask tensor is passed
+  bool mask = false;    // an additive mask tensor is passed
+  bool unpads = false;  // the kernel gets the tokens that count, of all rows in one, instead of a mask
 };
 
 // What an engine does around the layers' forward (FSDP gathers and frees parameters).
@@ -224,6 +225,9 @@ struct Forward {
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their
   // boundaries (flash attention's variable lengths).
   [[nodiscard]] bool joins_documents() const;
+  // Whether a padding mask means that padding is taken out before the kernel and put back after it: flash attention's package, which
+  // runs in 16 bits (torch's own flash kernel takes no mask, so a plan that forces flash and has one means the package).
+  [[nodiscard]] bool unpads() const;
   void moment(std::string_view name) const {
     if (!quiet) r.writer().moment(name);
   }

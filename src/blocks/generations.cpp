@@ -66,7 +66,9 @@ Generations generations(const TrainingPlan& plan) {
   else if (plan.software.count("trl") != 0 || !is_supervised(plan))
     result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
+  result.logits_shifted_in_loss = !result.logits_upcast_in_model && plan_is_before(plan, "transformers", 4, 49);
   result.repeats_kv_heads = plan_is_before(plan, "transformers", 4, 54);
+  result.contiguous_heads = !plan_is_before(plan, "transformers", 4, 48) && plan_is_before(plan, "transformers", 4, 56);
   result.checkpoints_need_gradient = !plan_is_before(plan, "transformers", 5, 0);
   result.quantizes_from_half = plan_is_before(plan, "bitsandbytes", 0, 43);
   result.holds_4bit_inputs = plan_is_before(plan, "bitsandbytes", 0, 43, 2);

@@ -18,8 +18,13 @@ struct Generations {
   // transformers before 4.46: the model's forward turns the logits to fp32 and copies all positions but the last
   // (models/llama/modeling_llama.py of 4.45); later ones do so inside the loss function.
   bool logits_upcast_in_model = false;
+  // transformers 4.46 to 4.48: the loss function copies all positions but the last of its fp32 logits (loss/loss_utils.py
+  // ForCausalLMLoss); from 4.49 the labels are padded instead.
+  bool logits_shifted_in_loss = false;
   // transformers before 4.54: SDPA gets keys and values repeated to all query heads (integrations/sdpa_attention.py use_gqa_in_sdpa).
   bool repeats_kv_heads = false;
+  // transformers 4.48 to 4.55: SDPA gets heads that lie one after another (integrations/sdpa_attention.py calls contiguous()).
+  bool contiguous_heads = false;
   // transformers from 5.0: turning checkpointing on makes the embedding's output need a gradient, also where no adapter asks for it
   // (modeling_utils.py gradient_checkpointing_enable).
   bool checkpoints_need_gradient = true;

@@ -14,7 +14,8 @@ const LayerKind* first_kind(const ModelSpec& model, bool sliding) {
   return nullptr;
 }
 
-// masking_utils.py: eager gets an additive mask in the working type, SDPA a boolean one; rows b·s (batch 1 without a padding mask).
+// masking_utils.py: eager gets an additive mask in the working type, SDPA a boolean one, rows b·s (batch 1 without a padding mask); flash
+// attention's package the padding mask itself.
 Tensor make_mask(Forward& f, const LayerKind& kind) {
   if (f.batch_mask.defined()) return f.batch_mask;
   Recorder& r = f.r;
@@ -25,6 +26,8 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
   if (f.plan.attention == AttentionKernel::eager) {
     const Tensor allowed = r.empty({rows, f.keys()}, DType::boolean, "causal mask, boolean");
     mask = r.empty({rows, f.keys()}, f.stream, "causal mask");
+  } else if (f.unpads()) {
+    mask = r.empty({f.dims.N, Size(1)}, DType::boolean, "padding mask, boolean");
   } else if (needs_mask(f, kind)) {
     mask = r.empty({rows, f.keys()}, DType::boolean, "causal mask, boolean");
   }

@@ -15,12 +15,28 @@ Tensor without_last_position(Recorder& r, const Tensor& logits, const Shape& sha
   return part;
 }
 
+// Of one row the view is contiguous as it is.
+Tensor contiguous_without_last(Forward& f, const Tensor& logits, const Shape& shape) {
+  Tensor part = without_last_position(f.r, logits, shape);
+  return f.one_row() ? part : f.r.contiguous_copy(std::move(part), shape, "shifted logits");
+}
+
 Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
   Recorder& r = f.r;
   const Tensor shifted_logits = shifted_in_model(f, logits);
   const Tensor shifted_labels = r.empty({shifted_logits.rows(), Size(1)}, labels.dtype(), "shifted labels");
   r.set_items(f.items.loss_probabilities);
   return negative_log_likelihood(f, r.log_softmax(shifted_logits), shifted_labels);
+}
+
+// `logits`: in fp32, which the loss function holds beside its copy of all positions but the last.
+Tensor loss_of_shifted(Forward& f, const Tensor& logits, const Tensor& labels) {
+  Recorder& r = f.r;
+  const Shape shifted{f.dims.N - f.dims.b, f.dims.V};
+  const Tensor copy = contiguous_without_last(f, logits, shifted);
+  const Tensor targets = r.empty({shifted.rows, Size(1)}, labels.dtype(), "shifted labels");
+  r.set_items(f.items.loss_probabilities);
+  return negative_log_likelihood(f, r.log_softmax(copy), targets);
 }
 
 // Cross entropy of the whole logits, fp32 a chunk at a time (axolotl's monkeypatch/loss/chunked.py): what is kept is as large.
@@ -90,7 +106,7 @@ Tensor shifted_in_model(Forward& f, Tensor& logits) {
   r.set_items(f.items.loss_upcast);
   logits = r.cast(std::move(logits), DType::fp32);
   const Shape shifted{f.dims.N - f.dims.b, f.dims.V};
-  return r.contiguous_copy(without_last_position(r, logits, shifted), shifted, "shifted logits");
+  return contiguous_without_last(f, logits, shifted);
 }
 
 Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
@@ -100,6 +116,7 @@ Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
   const Size& V = f.dims.V;
   r.set_items(f.items.loss_upcast);
   const Tensor flat = r.view(r.cast(logits, DType::fp32), {f.dims.N, V});
+  if (generations(f.plan).logits_shifted_in_loss) return loss_of_shifted(f, flat, labels);
   r.set_items(f.items.loss_probabilities);
   const Tensor padded = r.empty({f.dims.N + f.dims.b, Size(1)}, labels.dtype(), "padded labels");
   const Tensor shifted = r.empty({f.dims.N, Size(1)}, labels.dtype(), "shifted labels");

@@ -142,7 +142,7 @@ Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
     bias = compute_bias(f, dims, *table, call.decoder);
   else if (!bias.defined())
     bias = zero_bias(f, dims, q.dtype());
-  AttentionCall attend{dims, call.layer.kind.attention, choose_attention(f, call.layer.kind, true), {}};
+  AttentionCall attend{dims, call.layer.kind.attention, choose_attention(f, call.layer.kind, true, true), {}};
   attend.native_softmax = attend.keeps_softmax = true;
   const bool eager = attend.choice.kernel == AttentionKernel::eager;
   attend.bias = eager || call.crosses ? bias : mask_of_bias(f, bias, call.decoder);

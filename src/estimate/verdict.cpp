@@ -31,6 +31,12 @@ Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan) {
           checked_add(*context.high, *communicator.high)};
 }
 
+// Whether the sizes of a step's tensors are not those of the last: rows padded to the longest of a batch, or flash attention over the
+// tokens that count alone.
+bool lengths_vary(const TrainingPlan& plan) {
+  return plan.varied_lengths || (plan.attention_mask && plan.attention == AttentionKernel::flash);
+}
+
 class Judgement {
  public:
   Judgement(Report& report, const Simulation& job, const Bill& bill, const TrainingPlan& plan, const Hardware& hardware)
@@ -39,6 +45,7 @@ class Judgement {
         bill_(bill),
         settings_(allocator_settings(plan.allocator)),
         engine_(plan.engine),
+        lengths_vary_(lengths_vary(plan)),
         hardware_(shared_hardware(plan, hardware)),
         beside_(beside_allocator(hardware, plan)) {
     if (const auto usable = hardware_.usable()) capacity_ = usable->count();
@@ -90,10 +97,10 @@ class Judgement {
     Totals& totals = report_.totals;
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
-    const std::int64_t most = std::max(shown.reserved_ever(), reserved_apart(job_.trace, bill_.bytes, settings_));
-    totals.reserved = {shown.allocated, shown.reserved, most};
+    most_ = std::max(shown.reserved_ever(), reserved_apart(job_.trace, bill_.bytes, settings_));
+    totals.reserved = {shown.allocated, shown.reserved, most_};
     const std::int64_t allocated = std::max(shown.allocated, shown.building_allocated);
-    totals.device = device_range({allocated, shown.reserved_ever(), most}, beside_, capacity_, engine_);
+    totals.device = device_range({allocated, shown.reserved_ever(), most_}, beside_, capacity_, engine_);
     building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = total(job_.host);
     totals.nvme = total(job_.nvme);
@@ -123,7 +130,16 @@ class Judgement {
     else
       verdict.answer = run_beside(*beside_.high).survives ? Answer::fits : Answer::tight;
     verdict.because = reason(verdict);
+    judge_lengths();
     judge_host();
+  }
+
+  // A replay repeats one step; where lengths vary, blocks of other lengths are left between those of the longest.
+  void judge_lengths() {
+    Verdict& verdict = report_.verdict;
+    if (verdict.answer != Answer::fits || !lengths_vary_ || checked_add(most_, *beside_.high) <= *capacity_) return;
+    verdict.answer = Answer::tight;
+    verdict.because += "; what batches of other lengths leave in the cache may not fit";
   }
 
   // The ranks of a node share its memory.
@@ -155,10 +171,12 @@ class Judgement {
   const Bill& bill_;
   AllocatorSettings settings_;
   Engine engine_;
+  bool lengths_vary_;
   Hardware hardware_;
   Range beside_;
   std::optional<std::int64_t> capacity_;
   ReplayResult unlimited_;
+  std::int64_t most_ = 0;  // that the cache holds, whatever the order of its requests
   bool survives_ = true;
   bool building_decides_ = false;  // more is reserved until the model is built than by any step
 };

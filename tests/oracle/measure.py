@@ -78,9 +78,10 @@ def micro_batch(model, job, meter):
     ids = torch.randint(0, 100, (job.get("batch", 1), job.get("seq", 2048)), device="cuda")
     classifies = (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
     labels = ids[:, 0] % model.config.num_labels if classifies else ids
+    mask = {"attention_mask": torch.ones_like(ids)} if job.get("attention_mask") else {}
     meter.phase("forward")
     with autocast(job), attention_backend(job):
-        loss = model(input_ids=ids, labels=labels)["loss"]
+        loss = model(input_ids=ids, labels=labels, **mask)["loss"]
     if accumulate > 1:
         loss = loss / accumulate
     meter.phase("backward")

@@ -7,6 +7,7 @@ import torch
 
 import adapters
 import checkpoint
+import flash_package
 import quantized
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -46,12 +47,20 @@ def patch_kernels(config, job):
     patch()
 
 
+def attention(job):
+    """torch's own flash kernel takes no mask: flash with one is the package's."""
+    if job.get("attention") == "flash" and job.get("attention_mask"):
+        flash_package.install()
+        return "flash_attention_2"
+    return "eager" if job.get("attention") == "eager" else "sdpa"
+
+
 def build(config, job):
     """The model on the card, without adapters."""
     import transformers
     config = read_config(config)
     patch_kernels(config, job)
-    how = {"attn_implementation": "eager" if job.get("attention") == "eager" else "sdpa"}
+    how = {"attn_implementation": attention(job)}
     if is_quantized(job):
         return quantized.build(class_for(config), config, job, how)
     with torch.device("cuda"):
