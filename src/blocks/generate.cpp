@@ -23,17 +23,18 @@ class CacheHooks : public ForwardHooks {
   void before_model() override {
     if (inner_ != nullptr) inner_->before_model();
   }
+  // A layer's attention joins them; its MLP runs beside the joined ones.
   void before_layer(int unit, int layer) override {
     if (inner_ != nullptr) inner_->before_layer(unit, layer);
-  }
-  void after_layer(int unit, int layer) override {
-    if (inner_ != nullptr) inner_->after_layer(unit, layer);
     if (next_ == entries_.size()) entries_.push_back({unit, {}, {}});
     Entry& entry = entries_[next_++];
     const Shapes shapes = shapes_of(unit_modules(unit), static_cast<std::size_t>(layer));
     const DType type = r_.autocast().value_or(forward_->stream);
-    entry.keys = r_.empty(shapes.keys, type, "keys of the cache", item_);
+    entry.keys = r_.empty(shapes.keys, shapes.turned ? forward_->stream : type, "keys of the cache", item_);
     entry.values = r_.empty(shapes.values, type, "values of the cache", item_);
+  }
+  void after_layer(int unit, int layer) override {
+    if (inner_ != nullptr) inner_->after_layer(unit, layer);
   }
   void after_model() override {
     if (inner_ != nullptr) inner_->after_model();
@@ -56,6 +57,7 @@ class CacheHooks : public ForwardHooks {
   };
   struct Shapes {
     Shape keys, values;
+    bool turned;  // keys have gone through rotary tables in the stream's type, which autocast leaves as they are
   };
 
   [[nodiscard]] const UnitModules& unit_modules(int unit) const {
@@ -70,7 +72,7 @@ class CacheHooks : public ForwardHooks {
     const std::optional<std::int64_t> window = model_.sections[unit.section].kinds[kind].attention.sliding_window;
     const bool slides = window && r_.symbols().at_least(tokens_, *window);
     const Size rows = forward_->dims.b * (slides ? Size(*window - 1) : tokens_) * dims.k;
-    return {{rows, dims.d}, {rows, dims.v}};
+    return {{rows, dims.d}, {rows, dims.v}, !dims.rotary.is_zero()};
   }
 
   Recorder& r_;

@@ -24,10 +24,11 @@ std::int64_t rows_of_generation(const TrainingPlan& plan) {
   return checked_mul(plan.batch, stage_count(plan, "steps_per_generation").value_or(plan.accumulate));
 }
 
-LineItem* find_cache(Report& report) {
-  const auto found =
-      std::find_if(report.items.begin(), report.items.end(), [](const LineItem& item) { return item.id == kCache; });
-  return found == report.items.end() ? nullptr : &*found;
+bool is_cache(const LineItem& item) { return item.id == kCache; }
+
+// Of the cache: what full completions leave in it, and what prompts alone do.
+std::int64_t shortest_cache(std::int64_t full, const TrainingPlan& plan) {
+  return full / plan.seq * prompt_tokens(plan);
 }
 
 // The highest moment that is (not) the generation.
@@ -40,21 +41,27 @@ std::int64_t highest(const Report& report, bool generating) {
 
 }  // namespace
 
+std::optional<GenerationRange> generation_range(const Report& report, const ModelSpec& model,
+                                                const TrainingPlan& plan) {
+  const auto cache = std::find_if(report.items.begin(), report.items.end(), is_cache);
+  if (!generates(plan.stage) || cache == report.items.end() || !cache->bytes) return std::nullopt;
+  const std::int64_t generating = highest(report, true), full = *cache->bytes;
+  const std::int64_t sorted = checked_mul(checked_mul(kSortedBytes, rows_of_generation(plan)), model.vocab);
+  return GenerationRange{generating - (full - shortest_cache(full, plan)), checked_add(generating, sorted)};
+}
+
 void mark_generation(Report& report, const ModelSpec& model, const TrainingPlan& plan) {
-  LineItem* cache = find_cache(report);
-  if (!generates(plan.stage) || cache == nullptr || !cache->bytes) return;
-  const std::int64_t full = *cache->bytes, shortest = full / plan.seq * prompt_tokens(plan),
-                     sorted = checked_mul(checked_mul(kSortedBytes, rows_of_generation(plan)), model.vocab);
-  cache->low = shortest;
-  cache->high = full;
-  const std::int64_t generating = highest(report, true), training = highest(report, false);
-  const std::int64_t least = std::max(training, generating - (full - shortest)),
-                     most = std::max(training, checked_add(generating, sorted));
+  const std::optional<GenerationRange> range = generation_range(report, model, plan);
+  if (!range) return;
+  LineItem& cache = *std::find_if(report.items.begin(), report.items.end(), is_cache);
+  cache.low = shortest_cache(*cache.bytes, plan);
+  cache.high = *cache.bytes;
+  const std::int64_t training = highest(report, false);
   report.assumptions.push_back(
       "generation is a range: its low end is completions that end at once, its high end full ones drawn with top_p or "
       "top_k");
-  widen(report, least);
-  widen(report, most);
+  widen(report, std::max(training, range->low));
+  widen(report, std::max(training, range->high));
 }
 
 }  // namespace membill
