@@ -33,6 +33,12 @@ else()
   target_link_libraries(membill_yaml INTERFACE yaml-cpp::yaml-cpp)
 endif()
 
+# toml++ is used header-only: its package may bring a shared library, which nothing here needs.
+find_path(MEMBILL_TOML_INCLUDE toml++/toml.h REQUIRED)
+mark_as_advanced(MEMBILL_TOML_INCLUDE)
+add_library(membill_toml INTERFACE)
+target_include_directories(membill_toml SYSTEM INTERFACE "${MEMBILL_TOML_INCLUDE}")
+
 # nlohmann_json with the two switches that every user of it must share: no silent conversions, and
 # errors that name the path in the document (this one changes the library's ABI namespace). Header
 # only: link it as $<BUILD_INTERFACE:membill_json>, so that nothing of it is exported.

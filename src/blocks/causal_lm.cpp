@@ -103,7 +103,9 @@ Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& 
   const bool in_parts = engine_flag(f.plan, "distribute_saved_activations", false);
   CheckpointEnd finished = architecture.after_checkpoint(layers);
   if (!finished && plan.reentrant) finished = held_by_hooks(f);
-  return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, std::move(finished)};
+  // torchtitan's configuration: early_stop = false
+  return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, std::move(finished),
+          f.plan.implementation != Implementation::torchtitan};
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {
@@ -114,7 +116,7 @@ AtenOperators kept_operators(const CheckpointPlan& plan) {
   AtenOperators operators;
   if (plan.mode != Checkpointing::selective) return operators;
   for (const std::string& name : plan.selective)
-    if (const auto op = find_aten_operator(name)) operators.add(*op);
+    if (const auto op = find_aten_operator(name)) operators.add(*op, name.ends_with(kEverySecond));
   return operators;
 }
 

@@ -32,4 +32,11 @@ Tensor rotate_complex(Forward& f, const Tensor& x, const Tensor& table) {
   return f.r.cast(std::move(rotated), x.dtype());
 }
 
+std::pair<Tensor, Tensor> rotate_both_complex(Forward& f, const Tensor& q, const Tensor& k, const Tensor& table) {
+  const Tensor q_wide = f.r.cast(q, DType::fp32), k_wide = f.r.cast(k, DType::fp32);
+  const Tensor q_turned = times_table(f, q_wide, table), k_turned = times_table(f, k_wide, table);
+  Tensor q_out = f.r.cast(q_turned, q.dtype());
+  return {std::move(q_out), f.r.cast(k_turned, k.dtype())};
+}
+
 }  // namespace membill

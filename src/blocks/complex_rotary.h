@@ -1,6 +1,8 @@
 // Rotary positions as complex numbers: deepseek_v2, llama4 (apply_rotary_emb of their classes).
 #pragma once
 
+#include <utility>
+
 #include "blocks/forward.h"
 
 namespace membill {
@@ -10,5 +12,8 @@ namespace membill {
 // x in fp32, seen as complex numbers, times `table`, back in x's type. Both casts are none for fp32. `dense`: x's gradient comes
 // in one piece.
 [[nodiscard]] Tensor rotate_complex(Forward& f, const Tensor& x, const Tensor& table);
+// Queries and keys together, as one function's local variables: both are in fp32 until it returns (torchtitan's apply_rotary_emb).
+[[nodiscard]] std::pair<Tensor, Tensor> rotate_both_complex(Forward& f, const Tensor& q, const Tensor& k,
+                                                            const Tensor& table);
 
 }  // namespace membill

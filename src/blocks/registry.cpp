@@ -33,6 +33,7 @@
 #include "blocks/phi.h"
 #include "blocks/qwen_hybrid.h"
 #include "blocks/t5.h"
+#include "blocks/torchtitan.h"
 #include "blocks/torchtune.h"
 
 namespace membill {
@@ -109,6 +110,8 @@ const Liger<Glm4Architecture> kLigerGlm4({.rotary = false, .norm_in_place = fals
 
 const LitgptArchitecture kLitgpt;
 const TorchtuneArchitecture kTunePairs(TuneRotary::pairs), kTuneHalves(TuneRotary::halves);
+
+const TorchtitanArchitecture kTorchtitan;
 
 const MegatronArchitecture kMegatron;
 
@@ -206,6 +209,8 @@ const std::array kTorchtunePrograms = {
 const std::array kLitgptPrograms = {Row{"generic", &kLitgpt}, Row{"llama", &kLitgpt}, Row{"mistral", &kLitgpt},
                                     Row{"qwen2", &kLitgpt}, Row{"qwen3", &kLitgpt}};
 
+const std::array kTorchtitanPrograms = {Row{"generic", &kTorchtitan}, Row{"llama", &kTorchtitan}};
+
 // Models that Megatron's GPT can be: its own sizes and options describe them.
 const std::array kMegatronPrograms = {
     Row{"deepseek_v2", &kMegatron}, Row{"deepseek_v3", &kMegatron}, Row{"generic", &kMegatron},
@@ -226,6 +231,7 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   if (implementation == Implementation::hf) return find_in(kPrograms, model_type);
   if (implementation == Implementation::liger) return find_in(kLigerPrograms, model_type);
   if (implementation == Implementation::torchtune) return find_in(kTorchtunePrograms, model_type);
+  if (implementation == Implementation::torchtitan) return find_in(kTorchtitanPrograms, model_type);
   if (implementation == Implementation::litgpt) return find_in(kLitgptPrograms, model_type);
   if (implementation == Implementation::megatron) return find_in(kMegatronPrograms, model_type);
   return nullptr;

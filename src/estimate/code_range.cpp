@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catalog/liger_types.h"
+#include "program/aten_operators.h"
 
 namespace membill {
 namespace {
@@ -15,6 +16,25 @@ TrainingPlan with_code(const TrainingPlan& plan, Implementation implementation) 
   result.implementation = implementation;
   if (implementation == Implementation::liger) result.loss.reset();
   return result;
+}
+
+// torchtitan compiles each layer, and the loss. What a compiled layer keeps at least: what selective checkpointing of its products and
+// attention does, without the layer's last product; the loss keeps the logits in 16 bits.
+CodeRange compiled_torchtitan(const TrainingPlan& plan) {
+  CodeRange range;
+  range.other = plan;
+  range.other->loss = LossKind::native;
+  if (plan.checkpointing.mode == Checkpointing::none) {
+    range.other->checkpointing.mode = Checkpointing::selective;
+    range.other->checkpointing.selective = {"ops:aten.mm", "ops:aten._scaled_dot_product_flash_attention",
+                                            "ops:aten._scaled_dot_product_efficient_attention"};
+  }
+  range.other->checkpointing.selective.emplace_back(kWithoutLast);
+  range.assumption =
+      "compile: what Inductor fuses is billed as the eager code, an upper bound; the low end keeps of a layer its "
+      "products and "
+      "attention only, and the logits in 16 bits";
+  return range;
 }
 
 void shift(Range& range, std::int64_t down, std::int64_t up) {
@@ -42,6 +62,7 @@ std::optional<CodeRange> code_range(const ModelSpec& model, const TrainingPlan& 
     return range;
   }
   if (!plan.compile) return std::nullopt;
+  if (plan.implementation == Implementation::torchtitan) return compiled_torchtitan(plan);
   if (fused && plan.implementation == Implementation::hf) range.other = with_code(plan, Implementation::liger);
   range.assumption =
       range.other ? "compile: what Inductor fuses is billed as the eager code, an upper bound; the low end is Liger's "

@@ -77,12 +77,19 @@ class Builder {
   };
 
   [[nodiscard]] bool keeps_rotary_cache() const {
-    return plan_.implementation == Implementation::torchtune || plan_.implementation == Implementation::litgpt;
+    return plan_.implementation == Implementation::torchtune || plan_.implementation == Implementation::litgpt ||
+           plan_.implementation == Implementation::torchtitan;
   }
 
   // litgpt: cosines and sines of every position in the type of the weights; finetune/lora.py makes them again for its longest sample.
   // torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
+  // torchtitan 0.2.2: complex numbers of the positions of one sequence (models/llama3/model/args.py update_from_config).
   void add_rotary_cache() {
+    if (plan_.implementation == Implementation::torchtitan) {
+      const Shape positions{dims_.s, dims_.kinds.at(1).at(0).rotary};
+      job_.buffers.push_back(r_.empty(positions, DType::fp32, "rotary cache", buffers_));
+      return;
+    }
     if (plan_.implementation == Implementation::litgpt) {
       const Size both = dims_.kinds.at(1).at(0).rotary * Size(2);
       const bool again = has_adapters(plan_);

@@ -220,7 +220,7 @@ class JobRun {
 
   [[nodiscard]] bool input_needs_gradient() const {
     if (plan_.checkpointing.mode == Checkpointing::none || plan_.implementation == Implementation::torchtune ||
-        plan_.implementation == Implementation::litgpt)
+        plan_.implementation == Implementation::torchtitan || plan_.implementation == Implementation::litgpt)
       return false;
     const bool transformers = plan_.implementation != Implementation::megatron;
     return has_adapters(plan_) || (transformers && generations_.checkpoints_need_gradient);
@@ -233,7 +233,9 @@ class JobRun {
     Forward forward = new_forward();
     keep_lasting(forward);
     if (input_needs_gradient()) forward.input_leaf = &input_leaf;
-    if (plan_.keep_outputs) forward.loop_variables = &loop_variables_;
+    // torchtitan 0.2.2 train.py: the step's variables and the batches' generator hold a batch on the card until the next.
+    if (plan_.keep_outputs || plan_.implementation == Implementation::torchtitan)
+      forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     const std::optional<DType> autocast = autocast_type(plan_);
     const std::int64_t number = micro_batch_number_++;

@@ -42,7 +42,8 @@ std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
-  if (plan.implementation == Implementation::torchtune) return stage + " with torchtune";
+  if (is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
+    return stage + " with " + std::string(word_of(kImplementationWords, plan.implementation));
   const bool whole = is_one_of(plan.stage, {Stage::ppo, Stage::inference});
   if (is_one_of(plan.engine, {Engine::torch, Engine::ddp}) || (!whole && plan.engine != Engine::megatron)) return {};
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
@@ -64,7 +65,8 @@ std::string unbilled_checkpointing(const Plan& plan) {
   if (c.mode == Checkpointing::selective)
     for (const std::string& name : c.selective)
       if (!find_aten_operator(name)) return "selective " + name;
-  if (c.offload && plan.implementation == Implementation::torchtune) return "offload with torchtune";
+  if (c.offload && is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
+    return "offload with " + std::string(word_of(kImplementationWords, plan.implementation));
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
@@ -137,6 +139,16 @@ std::string unbilled_torchtune(const Plan& plan) {
                 "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
 
+// torchtitan 0.2.2 trains whole models from text, on one card, with replicas, or under FSDP2.
+std::string unbilled_torchtitan(const Plan& plan) {
+  if (plan.implementation != Implementation::torchtitan) return {};
+  if (plan.method != Method::full) return std::string(word_of(kMethodWords, plan.method)) + " with torchtitan";
+  if (weight_format(plan.weights).quantized) return "torchtitan with " + std::string(weight_format(plan.weights).name);
+  if (plan.evaluation.batch) return "evaluation with torchtitan";
+  return unless(is_one_of(plan.engine, {Engine::torch, Engine::ddp, Engine::fsdp2}),
+                "torchtitan with engine " + std::string(word_of(kEngineWords, plan.engine)));
+}
+
 std::string unbilled_joining(const Plan& plan) {
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (!joins_rows(plan) || supervised) return {};
@@ -204,12 +216,13 @@ constexpr std::array kLimits{
           "null, native, upcast; fused but with torchtune and megatron; chunked:N but with liger and megatron"},
     Limit{"implementation",
           [](const Plan& p) {
-            return unless(is_one_of(p.implementation,
-                                    {Implementation::hf, Implementation::liger, Implementation::torchtune,
-                                     Implementation::litgpt, Implementation::megatron, Implementation::unsloth}),
-                          word_of(kImplementationWords, p.implementation));
+            return unless(
+                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtune,
+                                             Implementation::torchtitan, Implementation::litgpt,
+                                             Implementation::megatron, Implementation::unsloth}),
+                word_of(kImplementationWords, p.implementation));
           },
-          "hf, liger, torchtune, litgpt, megatron, unsloth"},
+          "hf, liger, torchtune, torchtitan, litgpt, megatron, unsloth"},
     Limit{"engine", unbilled_megatron, "full training with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
     Limit{"precision",
           [](const Plan& p) {
@@ -223,13 +236,16 @@ constexpr std::array kLimits{
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
     Limit{"implementation", unbilled_torchtune,
           "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
+    Limit{"implementation", unbilled_torchtitan,
+          "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},
     Limit{"compile",
           [](const Plan& p) {
-            const bool bounded = is_one_of(p.implementation, {Implementation::hf, Implementation::liger});
+            const bool bounded =
+                is_one_of(p.implementation, {Implementation::hf, Implementation::liger, Implementation::torchtitan});
             return unless(!p.compile || bounded,
                           "true with implementation " + std::string(word_of(kImplementationWords, p.implementation)));
           },
-          "true with implementation hf or liger, false"},
+          "true with implementation hf, liger or torchtitan, false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
     Limit{"vocab_pad_to",
           [](const Plan& p) { return unless(!p.vocab_pad_to || p.engine == Engine::megatron, "padding"); },

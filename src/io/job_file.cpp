@@ -11,6 +11,7 @@
 #include "io/json_comments.h"
 #include "io/json_reader.h"
 #include "io/text_file.h"
+#include "io/toml_reader.h"
 #include "io/yaml_reader.h"
 
 namespace membill::io {
@@ -96,12 +97,14 @@ std::string_view mistyped(const std::string& key) {
 
 Value parse_tree(std::string_view text, const std::string& file) {
   const std::string_view checked = check_text(text, file);
+  if (is_toml(checked, file)) return parse_toml(checked, file);
   const std::size_t first = checked.find_first_not_of(" \t\r\n");
   return checked[first] == '{' ? parse_json(checked, file) : parse_yaml(checked, file);
 }
 
 Value parse_tree(std::string_view text, const std::string& file, Problems& lenient) {
   const std::string_view checked = check_text(text, file);
+  if (is_toml(checked, file)) return parse_toml(checked, file);
   if (!is_json_with_comments(checked)) return parse_yaml(checked, file, lenient);
   const std::string bare = without_json_comments(checked);
   if (bare == checked) return parse_json(checked, file);

@@ -2,6 +2,7 @@
 // saved tensor is unpacked: the nodes after the last that saved one have run by then.
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
@@ -42,12 +43,13 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   if (call.autocast) begin_autocast(*call.autocast);
   if (!call.kind.reentrant) {
     saving_ = Saving::stop_at_last;
-    saves_ = call.saves;
+    saves_ = call.kind.early_stop ? call.saves : std::numeric_limits<std::int64_t>::max();
     muted_ = saves_ == 0;
   }
   std::vector<Held> outer_held = std::move(held_);
   held_.clear();
   kept_results_ = &call.results;
+  results_counted_ = {};
   Tensor output = call.body(input);
   kept_results_ = nullptr;
   saving_ = Saving::keep;
@@ -73,6 +75,7 @@ void Recorder::CheckpointCall::run_first(Recorder& r, Tensor& output) {
   r.saved_since_record_ = false;
   first.from = r.next_sequence_;
   r.kept_results_ = &results;
+  r.results_counted_ = {};
   output = body(input);
   r.kept_results_ = nullptr;
   r.saving_ = Saving::keep;
@@ -199,7 +202,9 @@ Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape
 
 Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label,
                                              ItemId item) {
-  if (kept_results_ == nullptr || muted_ || !kept_operators_.has(op)) return {empty(shape, dtype, label, item), true};
+  const bool keeps = kept_results_ != nullptr && !muted_ && keeps_results_ && kept_operators_.has(op);
+  if (!keeps || (kept_operators_.every_second(op) && ++results_counted_.at(static_cast<std::size_t>(op)) % 2 == 0))
+    return {empty(shape, dtype, label, item), true};
   if (saving_ == Saving::count) {
     OperatorResult result{empty(shape, dtype, label, item), true};
     kept_results_->emplace_back(op, detach(result.tensor));

@@ -133,12 +133,16 @@ class Recorder {
     bool offload = false;    // the input waits in host memory for the backward pass
     std::int64_t parts = 1;  // each of so many ranks keeps its part of the input, whose data goes
     CheckpointEnd finished = {};
+    bool early_stop =
+        true;  // the recomputation ends at the last tensor that was saved; reentrant ones run to their end
   };
   Tensor checkpoint(Tensor input, const CheckpointKind& kind, const std::function<Tensor(Tensor)>& body,
                     const CheckpointVariables& variables = {});
   // Results of these operators are kept from a checkpoint's first forward for its recomputation
   // (torch.utils.checkpoint.create_selective_checkpoint_contexts).
   void keep_results_of(AtenOperators operators) { kept_operators_ = operators; }
+  // Off: none of them is kept until it is on again.
+  void set_keeps_results(bool on) { keeps_results_ = on; }
   // Bytes of checkpoints' inputs that have gone to the host since the last call, in all layers.
   [[nodiscard]] Size take_offloaded() { return std::exchange(offloaded_, Size()); }
 
@@ -297,6 +301,8 @@ class Recorder {
   std::vector<Held> held_, left_;
   Size offloaded_;
   AtenOperators kept_operators_;
+  bool keeps_results_ = true;
+  std::array<std::int64_t, kAtenNames.size()> results_counted_{};         // of the checkpoint that runs, by operator
   std::vector<std::pair<AtenOperator, Tensor>>* kept_results_ = nullptr;  // of the checkpoint that runs
   std::function<void(Parameter&)> after_accumulate_;
   ParameterUse* parameter_use_ = nullptr;

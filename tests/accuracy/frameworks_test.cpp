@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "estimate/generation_range.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
 #include "support/oracle_rows.h"
@@ -77,7 +78,25 @@ TEST_CASE("what torch.compile really takes lies in the range that is printed") {
   }
 }
 
+TEST_CASE("what GRPO's generation really takes lies in the range that is printed") {
+  int rows = 0;
+  for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-trl.jsonl"))) {
+    const auto measured = row.requested.find("peak_generate");
+    if (measured == row.requested.end()) continue;
+    INFO(row.id);
+    const Report report = estimate(row.model, row.plan, row.hardware, {});
+    const std::optional<GenerationRange> range = generation_range(report, row.model, row.plan);
+    REQUIRE(range);
+    CHECK(range->low <= measured->second);
+    CHECK(measured->second <= range->high);
+    ++rows;
+  }
+  CHECK(rows == 5);
+}
+
 TEST_CASE("torchtune's and litgpt's models and recipes") { compare("torchtune and litgpt", "torchtune", 3); }
+
+TEST_CASE("torchtitan's model, FSDP2 and checkpointing") { compare("torchtitan", "torchtitan", 2); }
 
 TEST_CASE("Megatron's layers, pipeline and optimizer") { compare("Megatron", "megatron", 2); }
 

@@ -21,7 +21,10 @@ struct Fact {
 // Read in hiyouga/LLaMA-Factory ff6d4d1 hparams and model/adapter.py (trainable parameters in fp32, no autocast unless asked for),
 // axolotl-ai-cloud/axolotl 0.19 utils/schemas, modelscope/ms-swift 4.6 arguments (the model's own length; 16 rows a step),
 // trl 1.16 trainer/base_config.py and sft_config.py (bf16 where the card has it, fp32 weights by name), transformers 5.24
-// training_args.py.
+// training_args.py, litgpt 0.5.13 finetune/lora.py and utils.py get_default_supported_precision (bf16-mixed in training), unsloth 2026.10.9
+// unsloth_cli/config.py and the studio's models/training.py, verl 0.9.1 trainer/config/sft_trainer_engine.yaml and its parts (8 samples of
+// 1,024 tokens fill a micro-batch; 256 a step), torchtune 0.6.1 recipes/configs/llama3_1/8B_full.yaml and 8B_lora_single_device.yaml,
+// torchtitan 0.2.2 config/job_config.py.
 constexpr Fact kFacts[] = {
     {"llamafactory", "full", WeightFormat::fp32, Precision::fp32, "adamw", Checkpointing::full, 8, 1, 2048},
     {"llamafactory", "lora", WeightFormat::bf16, Precision::pure_bf16, "adamw", Checkpointing::full, 8, 1, 2048},
@@ -32,7 +35,18 @@ constexpr Fact kFacts[] = {
     {"trl", "full", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::full, 8, 1, 1024},
     {"trl", "lora", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::full, 8, 1, 1024},
     {"hf-trainer", "full", WeightFormat::fp32, Precision::fp32, "adamw", Checkpointing::none, 8, 1, 2048},
+    {"litgpt", "full", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::none, 1, 16, 2048},
+    {"litgpt", "lora", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::none, 1, 16, 2048},
+    {"unsloth", "full", WeightFormat::bf16, Precision::amp_bf16, "adamw-8bit", Checkpointing::full, 2, 4, 2048},
+    {"unsloth", "lora", WeightFormat::nf4, Precision::amp_bf16, "adamw-8bit", Checkpointing::full, 2, 4, 2048},
+    {"verl", "full", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::full, 8, 32, 1024},
+    {"verl", "lora", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::full, 8, 32, 1024},
+    {"torchtune", "full", WeightFormat::bf16, Precision::pure_bf16, "adamw", Checkpointing::full, 2, 1, 2048},
+    {"torchtune", "lora", WeightFormat::bf16, Precision::pure_bf16, "adamw", Checkpointing::full, 2, 8, 2048},
+    {"torchtitan", "full", WeightFormat::fp32, Precision::amp_bf16, "adamw", Checkpointing::full, 8, 1, 2048},
 };
+
+bool steps_in_groups(std::string_view front) { return front == "litgpt" || front == "unsloth" || front == "verl"; }
 
 TrainingPlan plan_of(const Fact& fact) {
   io::ImportContext context;
@@ -55,7 +69,7 @@ TEST_CASE("what a framework takes for granted is what its own code does") {
     CHECK(plan.weights == fact.weights);
     CHECK(plan.precision == fact.precision);
     CHECK(plan.optimizer == fact.optimizer);
-    CHECK(plan.optimizer_impl == OptimizerImpl::fused);
+    CHECK(plan.optimizer_impl == (steps_in_groups(fact.front) ? OptimizerImpl::foreach : OptimizerImpl::fused));
     CHECK(plan.checkpointing.mode == fact.checkpointing);
     CHECK(plan.batch == fact.batch);
     CHECK(plan.accumulate == fact.accumulate);

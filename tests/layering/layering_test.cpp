@@ -39,7 +39,7 @@ const std::vector<Layer>& layers() {
       {"catalog", {"formulas", "trace", "program", "blocks"}, {}},
       {"estimate", {"formulas", "trace", "program", "blocks", "catalog"}, {}},
       {"answers", {"formulas", "trace", "program", "blocks", "catalog", "estimate"}, {}},
-      {"io", {}, {"nlohmann/", "yaml-cpp/"}},
+      {"io", {}, {"nlohmann/", "toml++/", "yaml-cpp/"}},
       {"report", {}, {"nlohmann/", "fmt/"}},
       {"cli",
        {"formulas", "trace", "program", "blocks", "catalog", "estimate", "answers", "io", "report"},
@@ -51,7 +51,7 @@ const std::vector<Layer>& layers() {
 // The public headers that hold no spec: they include one another only.
 constexpr std::string_view kBaseHeaders[] = {"membill/units.h", "membill/source.h", "membill/problem.h",
                                              "membill/value.h"};
-constexpr std::string_view kThirdParty[] = {"nlohmann/", "yaml-cpp/", "fmt/", "CLI/", "catch2/"};
+constexpr std::string_view kThirdParty[] = {"nlohmann/", "toml++/", "yaml-cpp/", "fmt/", "CLI/", "catch2/"};
 
 bool contains(const auto& range, std::string_view value) {
   return std::ranges::find(range, value) != std::ranges::end(range);

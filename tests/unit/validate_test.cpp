@@ -85,9 +85,18 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
           c.plan.implementation = Implementation::unsloth;
           c.plan.compile = true;
         }) ==
-        "compile: true with implementation unsloth is not billed yet (true with implementation hf or liger, false)\n");
-  CHECK(found([](Case& c) { c.plan.implementation = Implementation::torchtitan; }) ==
-        "implementation: torchtitan is not billed yet (hf, liger, torchtune, litgpt, megatron, unsloth)\n");
+        "compile: true with implementation unsloth is not billed yet (true with implementation hf, liger or "
+        "torchtitan, false)\n");
+  CHECK(found([](Case& c) {
+          c.plan.implementation = Implementation::torchtitan;
+          c.plan.method = Method::lora;
+        }) ==
+        "implementation: lora with torchtitan is not billed yet (full training of fp32 or bf16 weights with engine "
+        "torch, ddp or fsdp2)\n");
+  CHECK(found([](Case& c) {
+          c.plan.implementation = Implementation::torchtitan;
+          c.plan.stage = Stage::dpo;
+        }).starts_with("stage: dpo with torchtitan is not billed yet"));
   CHECK(found([](Case& c) {
           c.plan.method = Method::lora;
           c.plan.weights = WeightFormat::mxfp4;

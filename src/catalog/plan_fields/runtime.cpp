@@ -17,8 +17,8 @@ constexpr std::int64_t kLeastSplitMb = 21;  // PyTorch wants more than its 20 Mi
 // The programs whose releases change the bill.
 const std::vector<std::string_view>& software_names() {
   static const std::vector<std::string_view> kNames{
-      "torch",        "transformers", "peft",    "trl",       "accelerate", "deepspeed",   "megatron-core",
-      "bitsandbytes", "liger-kernel", "unsloth", "torchtune", "torchao",    "llamafactory"};
+      "torch",        "transformers", "peft",    "trl",       "accelerate", "deepspeed",    "megatron-core",
+      "bitsandbytes", "liger-kernel", "unsloth", "torchtune", "torchao",    "llamafactory", "torchtitan"};
   return kNames;
 }
 

@@ -76,6 +76,8 @@ class CommandParser {
     }
     const Value* config = flags.find("config");
     if (config != nullptr && config->is_string()) read_main_file(config->as_string(), "--config");
+    const Value* titan = flags.find("job.config_file");
+    if (titan != nullptr && titan->is_string()) read_main_file(titan->as_string(), "--job.config_file");
     for (auto& [key, value] : flags.entries()) {
       if (key != "config" || source_.launch.program.size() < 2) set_dotted(source_.keys, key, std::move(value));
     }
@@ -124,7 +126,7 @@ class CommandParser {
     if (equals != std::string::npos)
       return flags.set(underscored(name.substr(0, equals)), flag_value(name.substr(equals + 1)));
     std::vector<Value> values;
-    const std::size_t most = name == "config" ? 1 : cursor_.words.size();
+    const std::size_t most = name == "config" || name == "job.config_file" ? 1 : cursor_.words.size();
     while (!cursor_.done() && values.size() < most && !is_option(cursor_.word()) &&
            !(cursor_.word().size() > 1 && cursor_.word()[0] == '-' && !is_digit(cursor_.word()[1]) &&
              cursor_.word()[1] != '.')) {

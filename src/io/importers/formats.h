@@ -21,6 +21,7 @@ namespace membill::io {
 [[nodiscard]] Importer fsdp_importer();
 [[nodiscard]] Importer peft_importer();
 [[nodiscard]] Importer verl_importer();
+[[nodiscard]] Importer torchtitan_importer();
 
 // Their keys, which exporters write by too.
 [[nodiscard]] KeyTable llamafactory_table();

@@ -12,15 +12,27 @@ struct FrontEnd {
   std::string_view name;
   std::string_view full, lora;  // "key=value", with blanks between; empty: its default
 };
-constexpr std::array<FrontEnd, 9> kFrontEnds{{{"llamafactory", "finetuning_type=full", "finetuning_type=lora"},
-                                              {"axolotl", "", "adapter=lora lora_target_linear=true"},
-                                              {"ms-swift", "tuner_type=full", "tuner_type=lora"},
-                                              {"torchtune", "", "model.quantize_base=false"},
-                                              {"litgpt", "", "lora_r=8"},
-                                              {"trl", "use_peft=false", "use_peft=true"},
-                                              {"hf-trainer", "", "use_lora=true"},
-                                              {"unsloth", "training_type=full", "training_type=lora"},
-                                              {"verl", "", "model.lora_rank=8"}}};
+// torchtune's recipes have no defaults of their own: its configs llama3_1/8B_full and 8B_lora_single_device.
+constexpr std::string_view kTuneFull =
+    "batch_size=2 enable_activation_checkpointing=true optimizer._component_=torch.optim.AdamW optimizer.fused=true";
+constexpr std::string_view kTuneLora =
+    "model._component_=lora_llama model.lora_attn_modules=q_proj,v_proj,output_proj model.apply_lora_to_mlp=true "
+    "model.lora_rank=8 model.lora_alpha=16 batch_size=2 gradient_accumulation_steps=8 "
+    "enable_activation_checkpointing=true optimizer._component_=torch.optim.AdamW optimizer.fused=true";
+// verl 0.9.1: sft_trainer_engine.yaml.
+constexpr std::string_view kVerl = "data.use_dynamic_bsz=true use_remove_padding=true model.strategy=fsdp";
+constexpr std::string_view kVerlLora =
+    "data.use_dynamic_bsz=true use_remove_padding=true model.strategy=fsdp model.lora_rank=8";
+constexpr std::array<FrontEnd, 10> kFrontEnds{{{"llamafactory", "finetuning_type=full", "finetuning_type=lora"},
+                                               {"axolotl", "", "adapter=lora lora_target_linear=true"},
+                                               {"ms-swift", "tuner_type=full", "tuner_type=lora"},
+                                               {"torchtune", kTuneFull, kTuneLora},
+                                               {"litgpt", "", "lora_r=8"},
+                                               {"trl", "use_peft=false", "use_peft=true"},
+                                               {"hf-trainer", "", "use_lora=true"},
+                                               {"unsloth", "training_type=full", "training_type=lora"},
+                                               {"verl", kVerl, kVerlLora},
+                                               {"torchtitan", "", ""}}};
 
 const FrontEnd& find_front_end(const std::string& name) {
   std::vector<std::string_view> names;

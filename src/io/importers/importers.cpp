@@ -25,7 +25,7 @@ std::vector<Importer> all_importers() {
   return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(),
           torchtune_importer(),    litgpt_importer(),   trl_importer(),       hf_trainer_importer(),
           unsloth_importer(),      megatron_importer(), deepspeed_importer(), accelerate_importer(),
-          fsdp_importer(),         peft_importer(),     verl_importer()};
+          fsdp_importer(),         peft_importer(),     verl_importer(),      torchtitan_importer()};
 }
 
 std::string names_of_all() {
@@ -72,7 +72,8 @@ bool looks_like_script(std::string_view text, const std::string& file) {
   if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") ||
       file.ends_with(".sbatch"))
     return true;
-  if (file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json") || text.starts_with('{'))
+  if (file.ends_with(".yaml") || file.ends_with(".yml") || file.ends_with(".json") || file.ends_with(".toml") ||
+      text.starts_with('{'))
     return false;
   static constexpr std::string_view kStarters[] = {"torchrun ",
                                                    "accelerate launch",

@@ -10,7 +10,7 @@ namespace {
 constexpr KeyRow kRows[] = {
     {"checkpoint_dir", "", "model"},
     {"model_name", "", "model of a pre-training"},
-    {"precision", "bf16-true", "weights, autocast"},
+    {"precision", "bf16-mixed", "weights, autocast"},
     {"quantize", "", "4-bit or 8-bit base"},
     {"devices", "1", "cards of a machine"},
     {"num_nodes", "1", "machines"},
@@ -97,7 +97,7 @@ void read_lora(KeyReader& reader, Draft& draft) {
 }
 
 void read_precision(KeyReader& reader, Draft& draft) {
-  const std::string precision = to_lower(reader.text("precision").value_or("bf16-true"));
+  const std::string precision = to_lower(reader.text("precision").value_or("bf16-mixed"));
   const bool mixed = precision.ends_with("-mixed");
   draft.own_precision = true;
   draft.load_dtype = mixed ? "fp32" : dtype_word(precision);
@@ -119,9 +119,20 @@ void read_precision(KeyReader& reader, Draft& draft) {
                  "bnb.nf4, bnb.nf4-dq, bnb.fp4, bnb.int8-training");
 }
 
-void read_batch(KeyReader& reader, Draft& draft) {
-  const std::int64_t micro = reader.count("train.micro_batch_size", 1).value_or(1);
-  const std::int64_t whole = reader.count("train.global_batch_size", 1).value_or(16);
+// pretrain.py has other defaults than the fine-tunings: 4 rows of 512, gradients clipped, a fused step.
+bool is_pretraining(const JobSource& source) {
+  const std::vector<std::string>& words = source.launch.program;
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word.find("pretrain") != std::string::npos; }) ||
+         (source.keys.find("model_name") != nullptr && source.keys.find("checkpoint_dir") == nullptr);
+}
+
+void read_batch(KeyReader& reader, bool pretraining, Draft& draft) {
+  const auto count = [&](const char* key, std::int64_t otherwise) {
+    return reader.is_given(key) || !pretraining ? reader.count(key, 1).value_or(otherwise) : otherwise;
+  };
+  const std::int64_t micro = count("train.micro_batch_size", pretraining ? 4 : 1);
+  const std::int64_t whole = count("train.global_batch_size", pretraining ? 512 : 16);
   const std::int64_t world = world_size(draft).value_or(1);
   draft.set("batch", std::optional(micro));
   draft.set("accumulate", std::optional(std::max<std::int64_t>(1, whole / std::max<std::int64_t>(1, world) / micro)));
@@ -130,7 +141,7 @@ void read_batch(KeyReader& reader, Draft& draft) {
   } else {
     draft.assume("train.max_seq_length does not cut: 2048 tokens taken, --seq says it");
   }
-  draft.set("clip", Value::of(reader.is_given("train.max_norm")));
+  draft.set("clip", Value::of(pretraining || reader.is_given("train.max_norm")));
 }
 
 void read_cards(KeyReader& reader, Draft& draft) {
@@ -170,11 +181,13 @@ void read(const JobSource& source, Draft& draft) {
   draft.set("method", Value::of("full"));
   if (is_lora(source, reader)) read_lora(reader, draft);
   read_cards(reader, draft);
-  read_batch(reader, draft);
+  const bool pretraining = is_pretraining(source);
+  read_batch(reader, pretraining, draft);
   const Value* optimizer = reader.given("optimizer");
   std::string name = optimizer != nullptr && optimizer->is_map() ? reader.text("optimizer.class_path").value_or("AdamW")
                                                                  : reader.text("optimizer").value_or("AdamW");
   set_optimizer(name, draft);
+  if (pretraining && plan_text(draft, "optimizer") == "adamw") draft.set("optimizer_impl", Value::of("fused"));
   reader.use("eval.interval");
   draft.add_records(reader);
 }

@@ -77,7 +77,8 @@ void read_method(KeyReader& reader, Draft& draft) {
     return;
   }
   LoraArguments lora;
-  lora.rank = reader.count("lora.lora_r", 1);
+  const bool by_cli = reader.map().find("training") != nullptr && !reader.is_given("lora.lora_r");
+  lora.rank = by_cli ? 64 : reader.count("lora.lora_r", 1);  // unsloth_cli/config.py; get_peft_model(r = 16)
   lora.alpha = reader.count("lora.lora_alpha");
   lora.dropout = reader.real("lora.lora_dropout");
   lora.targets = reader.texts("lora.target_modules");

@@ -58,11 +58,18 @@ void read_method(KeyReader& reader, Draft& draft) {
   set_lora(lora, draft);
 }
 
+// verl 0.9.1 sft_trainer_engine.yaml and its parts: samples joined to 8,192 tokens, FSDP1. The trainer before it, fsdp_sft_trainer, pads.
+bool is_engine_trainer(const JobSource& source) {
+  const std::vector<std::string>& words = source.launch.program;
+  if (words.empty()) return source.keys.find("engine") != nullptr;
+  return std::find(words.begin(), words.end(), "verl.trainer.sft_trainer") != words.end();
+}
+
 // Rows are padded to max_length, unless the padding is taken out.
-void read_batch(KeyReader& reader, Draft& draft) {
+void read_batch(KeyReader& reader, bool joins, Draft& draft) {
   const std::int64_t length = reader.count("data.max_length", 1).value_or(1024);
   std::int64_t batch = reader.count("data.micro_batch_size_per_gpu", 1).value_or(4);
-  if (reader.flag("data.use_dynamic_bsz")) {
+  if (reader.is_given("data.use_dynamic_bsz") || !joins ? reader.flag("data.use_dynamic_bsz") : joins) {
     const std::int64_t tokens = reader.count("data.max_token_len_per_gpu", 1).value_or(8192);
     batch = std::max<std::int64_t>(1, tokens / length);
     draft.assume("use_dynamic_bsz fills micro-batches up to " + std::to_string(tokens) +
@@ -73,7 +80,8 @@ void read_batch(KeyReader& reader, Draft& draft) {
   draft.set("batch", std::optional(batch));
   draft.set("seq", std::optional(length));
   draft.set("accumulate", std::optional(std::max<std::int64_t>(1, whole / world / batch)));
-  if (reader.flag("use_remove_padding")) draft.set("padding_free", Value::of(true));
+  if (reader.is_given("use_remove_padding") || !joins ? reader.flag("use_remove_padding") : joins)
+    draft.set("padding_free", Value::of(true));
 }
 
 void read_cards(KeyReader& reader, Draft& draft) {
@@ -83,8 +91,9 @@ void read_cards(KeyReader& reader, Draft& draft) {
     draft.processes = *cards * nodes.value_or(1);
 }
 
-void read_engine(KeyReader& reader, Draft& draft) {
-  const std::string strategy = to_lower(reader.text("model.strategy").value_or("fsdp2"));
+void read_engine(KeyReader& reader, bool newest, Draft& draft) {
+  const bool said = reader.is_given("model.strategy");
+  const std::string strategy = newest && !said ? "fsdp" : to_lower(reader.text("model.strategy").value_or("fsdp2"));
   if (strategy != "fsdp" && strategy != "fsdp2")
     reader.problem("model.strategy", quoted(strategy) + " is not billed", "fsdp or fsdp2");
   const bool offload = reader.flag("model.fsdp_config.cpu_offload") || reader.flag("model.fsdp_config.offload_params");
@@ -124,12 +133,13 @@ void read(const JobSource& source, Draft& draft) {
   if (reader.flag("model.use_liger")) draft.set("implementation", Value::of("liger"));
   read_cards(reader, draft);
   read_method(reader, draft);
-  read_batch(reader, draft);
+  const bool newest = is_engine_trainer(source);
+  read_batch(reader, newest, draft);
   const bool checkpoints = reader.flag("model.enable_gradient_checkpointing");
   draft.set("checkpointing", Value::of(checkpoints ? "full" : "none"));
   if (checkpoints) draft.set("checkpointing.reentrant", Value::of(false));
   draft.set("clip", Value::of(reader.real("optim.clip_grad").value_or(0) > 0));
-  read_engine(reader, draft);
+  read_engine(reader, newest, draft);
   draft.add_records(reader);
 }
 
