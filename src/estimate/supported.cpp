@@ -193,8 +193,11 @@ constexpr std::array kLimits{
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but badam, lisa"},
     Limit{"optimizer_in_backward",
-          [](const Plan& p) { return unless(!p.optimizer_in_backward || p.engine == Engine::torch, "true"); },
-          "false, or true with engine torch"},
+          [](const Plan& p) {
+            const bool on_card = p.engine == Engine::fsdp2 && p.sharding.offload == "none";
+            return unless(!p.optimizer_in_backward || p.engine == Engine::torch || on_card, "true");
+          },
+          "false, or true with engine torch, or fsdp2 without offload"},
     Limit{"checkpointing", unbilled_checkpointing,
           "none, full, selective:ops: with aten.mm, addmm, bmm, _grouped_mm, _softmax, silu, gelu, "
           "_scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention; with engine megatron "

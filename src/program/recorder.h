@@ -122,6 +122,10 @@ class Recorder {
   Tensor with_backward_hook(const Tensor& x, std::function<void()> work);
   // Called for a parameter each time its gradient has been accumulated (register_post_accumulate_grad_hook).
   void set_after_accumulate(std::function<void(Parameter&)> hook) { after_accumulate_ = std::move(hook); }
+  // Calls that hook for a parameter whose gradient somebody else has made.
+  void tell_accumulated(Parameter& parameter) {
+    if (after_accumulate_) after_accumulate_(parameter);
+  }
 
   // Variables of the caller that a checkpointed block reads, as further inputs, and that it assigns, as further outputs.
   struct CheckpointVariables {

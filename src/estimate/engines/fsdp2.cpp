@@ -305,6 +305,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
     for (ShardedTensor* tensor : reduced) {
       Tensor view = r_.view(sharded, tensor->shard->value.shape());
       if (!tensor->shard->gradient.defined()) tensor->shard->gradient = std::move(view);
+      r_.tell_accumulated(*tensor->shard);  // foreach_reduce runs the post-accumulate hooks of sharded parameters
     }
   }
 
