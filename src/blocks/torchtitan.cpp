@@ -77,9 +77,8 @@ Tensor TorchtitanArchitecture::attention(Forward& f, const LayerContext& layer, 
 Tensor TorchtitanArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
                                      const LayerInputs& inputs) const {
   const Modules& modules = layer.modules;
-  const Tensor h =
-      f.r.add(hidden, attention(f, layer, megatron_norm(f, modules.at("input_layernorm"), hidden), inputs.extra),
-              "residual");
+  const Tensor h = f.r.add(
+      hidden, attention(f, layer, megatron_norm(f, modules.at("input_layernorm"), hidden), inputs.extra), "residual");
   const Tensor fed = mlp(f, modules, megatron_norm(f, modules.at("post_attention_layernorm"), h));
   const ItemScope scope(f.r, f.items.boundary);
   return f.r.add(h, fed, "layer output");

@@ -74,8 +74,7 @@ class TomlReader {
       const toml::source_position begin = entry.first->source().begin;
       return std::pair(begin.line, begin.column);
     };
-    std::stable_sort(entries.begin(), entries.end(),
-                     [&](const auto& a, const auto& b) { return place(a) < place(b); });
+    std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) { return place(a) < place(b); });
     std::vector<Value::Entry> values;
     for (const auto& [name, node] : entries) {
       const std::string own(name->str());

@@ -75,6 +75,8 @@ inline constexpr ToolAlias kAliases[] = {{"axolotl.cli.train", "axolotl", "train
                                          {"examples/scripts/kto.py", "trl", "kto"},
                                          {"examples/scripts/orpo.py", "trl", "orpo"},
                                          {"examples/scripts/cpo.py", "trl", "cpo"},
+                                         {"examples/scripts/ppo/ppo.py", "trl", "ppo"},
+                                         {"examples/scripts/ppo.py", "trl", "ppo"},
                                          {"examples/scripts/reward_modeling.py", "trl", "reward"},
                                          {"src/open_r1/sft.py", "trl", "sft"}};
 

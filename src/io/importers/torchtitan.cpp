@@ -47,13 +47,15 @@ constexpr KeyRow kRows[] = {
     {"fault_tolerance.enable", "false", "replicas by torchft"},
 };
 constexpr std::string_view kHarmless =
-    "job.* profiling.* metrics.* model.hf_assets_path model.tokenizer_path model.print_after_conversion model.norm_type "
+    "job.* profiling.* metrics.* model.hf_assets_path model.tokenizer_path model.print_after_conversion "
+    "model.norm_type "
     "model.tokenizer_flavor optimizer.lr optimizer.beta1 optimizer.beta2 optimizer.eps optimizer.weight_decay "
     "optimizer.moe_router_bias_update lr_scheduler.* training.dataset training.dataset_path training.max_norm "
     "training.steps training.gc_freq training.gc_debug training.dataloader* training.deterministic training.seed "
     "training.warmup_steps training.data_parallel* checkpoint.* activation_checkpoint.* compile.* float8.* mx.* "
     "quantize.* comm.* memory_estimation.* fault_tolerance.* experimental.* validation.* debug.* parallelism.*";
-constexpr std::string_view kSource = "torchtitan 0.2.2: torchtitan/config/job_config.py, train.py, models/*/__init__.py";
+constexpr std::string_view kSource =
+    "torchtitan 0.2.2: torchtitan/config/job_config.py, train.py, models/*/__init__.py";
 
 // Sizes of the models that torchtitan names: model.name, model.flavor, and the preset of the same shapes.
 struct Flavor {
@@ -168,8 +170,7 @@ DataParallel read_data_parallel(KeyReader& reader, Draft& draft) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t others = read_degrees(reader, draft);
   DataParallel result;
-  result.replicas =
-      std::min(reader.count("parallelism.data_parallel_replicate_degree", 1).value_or(1), kMost);
+  result.replicas = std::min(reader.count("parallelism.data_parallel_replicate_degree", 1).value_or(1), kMost);
   const Value* given = reader.given("parallelism.data_parallel_shard_degree");
   const std::int64_t shards = given != nullptr && given->is_int() ? given->as_int() : -1;
   if (shards == 0 || shards < -1)
@@ -295,8 +296,9 @@ void read(const JobSource& source, Draft& draft) {
   read_step(reader, degrees, draft);
   read_checkpointing(reader, draft);
   read_rest(reader, draft);
-  draft.assume("as torchtitan 0.2.2 runs it, with the flash kernel for attention: cuDNN's, which it prefers, takes a "
-               "workspace that is not known");
+  draft.assume(
+      "as torchtitan 0.2.2 runs it, with the flash kernel for attention: cuDNN's, which it prefers, takes a "
+      "workspace that is not known");
   draft.add_records(reader);
 }
 

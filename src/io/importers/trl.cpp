@@ -23,6 +23,8 @@ constexpr KeyRow kRows[] = {
     {"max_seq_length", "", "", "max_length"},
     {"max_prompt_length", "", "tokens of the prompt"},
     {"max_completion_length", "", "tokens of the completion"},
+    {"sft_model_path", "", "the policy and its reference (ppo)", {}, "ppo_config.py"},
+    {"reward_model_path", "", "the reward model and the value model (ppo)", {}, "ppo_config.py"},
     {"response_length", "", "tokens of the completion (ppo)", {}, "ppo_config.py"},
     {"num_mini_batches", "", "updates of one generation (ppo)", {}, "ppo_config.py"},
     {"local_rollout_forward_batch_size", "", "rows that are generated at once (ppo)", {}, "ppo_config.py"},
@@ -116,6 +118,10 @@ void read_ppo(KeyReader& reader, Draft& draft) {
   draft.set("completion", std::optional(response));
   for (const char* key : {"num_mini_batches", "local_rollout_forward_batch_size"})
     if (const auto count = reader.count(key, 1)) draft.set(std::string("stage_args.") + key, Value::of(*count));
+  const std::optional<std::string> policy = reader.text("sft_model_path"), judge = reader.text("reward_model_path");
+  if (policy) draft.model = policy;
+  if (judge && judge != draft.model)
+    draft.assume("the reward model and the value model are billed with the policy's shapes");
 }
 
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
@@ -210,6 +216,16 @@ Launch launch_of(const JobSource& source, KeyReader& reader, Draft& draft) {
   return launch;
 }
 
+void read_offloading(KeyReader& reader, Draft& draft) {
+  if (!reader.flag("activation_offloading")) return;
+  draft.set("checkpointing.offload", Value::of(true));
+  if (plan_text(draft, "checkpointing") != "none") return;
+  draft.warnings.push_back(
+      "activation_offloading without gradient_checkpointing: the tensors that it moves to the host are billed on the "
+      "card, "
+      "a third too much where it was measured");
+}
+
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
@@ -243,7 +259,7 @@ void read(const JobSource& source, Draft& draft) {
   read_base(reader, draft);
   read_adapters(reader, draft);
   read_lengths(reader, draft);
-  if (reader.flag("activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
+  read_offloading(reader, draft);
   read_release(reader, draft);
   read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
