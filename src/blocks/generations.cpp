@@ -76,6 +76,7 @@ Generations generations(const TrainingPlan& plan) {
   result.checkpoints_around_wrappers = plan_is_before(plan, "transformers", 4, 53);
   result.gradients_stay = plan_is_before(plan, "torch", 2, 0);
   result.softmax_saves_input = plan_is_before(plan, "torch", 1, 11);
+  result.fuses_rms_norm = !plan_is_before(plan, "torch", 2, 9);
   result.mean_saves_input = plan_is_before(plan, "torch", 2, 2);
   result.matmul_workspaces_outside = plan_is_before(plan, "torch", 2, 0);
   result.keeps_matmul_workspaces = plan_is_before(plan, "torch", 2, 15) && !result.matmul_workspaces_outside;

@@ -43,6 +43,8 @@ struct Generations {
   bool gradients_stay = false;
   // torch before 1.11: softmax() saves its input, for its type alone (tools/autograd/derivatives.yaml _softmax_backward_data).
   bool softmax_saves_input = false;
+  // torch from 2.9: rms_norm() is one kernel that keeps its input and a statistic a row (pytorch/pytorch#153666).
+  bool fuses_rms_norm = true;
   // torch before 2.2: mean() saves its input instead of its shape (tools/autograd/derivatives.yaml).
   bool mean_saves_input = false;
   // torch 2.0 to 2.14: a cuBLAS workspace stays allocated for each thread that multiplied (pytorch/pytorch#95668); 2.15 takes one

@@ -9,6 +9,7 @@
 #include "blocks/attention.h"
 #include "blocks/complex_rotary.h"
 #include "blocks/fp32_norm.h"
+#include "blocks/generations.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
 #include "blocks/megatron_norm.h"
@@ -30,7 +31,17 @@ LayerInputs TorchtitanArchitecture::prepare(Forward& f, const Modules&, const Te
 
 namespace {
 
-Tensor mlp(Forward& f, const Modules& modules, const Tensor& x) {
+// torch.nn.RMSNorm: a kernel of its own since torch 2.9, before that written out (aten/src/ATen/native/layer_norm.cpp).
+Tensor titan_norm(Forward& f, Module& module, const Tensor& x) {
+  if (generations(f.plan).fuses_rms_norm) return megatron_norm(f, module, x);
+  Recorder& r = f.r;
+  const Tensor wide = r.cast(x, DType::fp32);
+  const Tensor scale = r.rsqrt(r.add_scalar(r.mean_of_rows(r.square(wide))));
+  Tensor normalised = r.cast(r.mul(wide, scale, "normalised"), x.dtype());
+  return r.mul(std::move(normalised), module.weight.value, "norm output");
+}
+
+Tensor titan_mlp(Forward& f, const Modules& modules, const Tensor& x) {
   const std::vector<std::string>& kept = f.plan.checkpointing.selective;
   if (std::find(kept.begin(), kept.end(), kWithoutLast) == kept.end()) return tune_mlp(f, modules, x);
   Tensor gate = f.r.silu(apply_linear(f, modules.at("mlp.gate_proj"), x));
@@ -78,14 +89,14 @@ Tensor TorchtitanArchitecture::layer(Forward& f, const LayerContext& layer, Tens
                                      const LayerInputs& inputs) const {
   const Modules& modules = layer.modules;
   const Tensor h = f.r.add(
-      hidden, attention(f, layer, megatron_norm(f, modules.at("input_layernorm"), hidden), inputs.extra), "residual");
-  const Tensor fed = mlp(f, modules, megatron_norm(f, modules.at("post_attention_layernorm"), h));
+      hidden, attention(f, layer, titan_norm(f, modules.at("input_layernorm"), hidden), inputs.extra), "residual");
+  const Tensor fed = titan_mlp(f, modules, titan_norm(f, modules.at("post_attention_layernorm"), h));
   const ItemScope scope(f.r, f.items.boundary);
   return f.r.add(h, fed, "layer output");
 }
 
 Tensor TorchtitanArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
-  return megatron_norm(f, outer.at("model.norm"), hidden);
+  return titan_norm(f, outer.at("model.norm"), hidden);
 }
 
 Tensor TorchtitanArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
