@@ -185,15 +185,26 @@ std::string find_part(const std::string& path, const std::string& start) {
 
 }  // namespace
 
+namespace {
+
+// What a launch script writes under `path`, however both spell it ("./job.yaml"); nullptr: no such file.
+const std::string* find_written(const WrittenFiles* files, const std::string& path) {
+  if (files == nullptr) return nullptr;
+  const fs::path normal = fs::path(path).lexically_normal();
+  const auto found = std::find_if(files->begin(), files->end(),
+                                  [&](const auto& file) { return fs::path(file.first).lexically_normal() == normal; });
+  return found == files->end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
 bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files) {
-  return (files != nullptr && files->contains(path)) || !find_part(path, folder).empty();
+  return find_written(files, path) != nullptr || !find_part(path, folder).empty();
 }
 
 std::optional<Value> read_part(const std::string& path, Draft& draft, const std::string& key) {
-  if (draft.files != nullptr) {
-    if (const auto written = draft.files->find(path); written != draft.files->end())
-      return parse_part(written->second, last_name(path), draft);
-  }
+  if (const std::string* written = find_written(draft.files.get(), path))
+    return parse_part(*written, last_name(path), draft);
   const std::string found = find_part(path, draft.folder);
   if (found.empty()) {
     draft.problems.add(

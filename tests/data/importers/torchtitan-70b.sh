@@ -18,5 +18,5 @@ data_parallel_shard_degree = -1
 mode = "selective"
 EOF
 torchrun --nproc_per_node=8 --nnodes 32 --rdzv_backend c10d --rdzv_endpoint="localhost:0" --role rank --tee 3 \
-  -m torchtitan.train --job.config_file llama3_70b.toml --activation_checkpoint.mode full \
+  -m torchtitan.train --job.config_file ./llama3_70b.toml --activation_checkpoint.mode full \
   --parallelism.data_parallel_replicate_degree 4
