@@ -165,6 +165,8 @@ struct Family {
 // The config with the class defaults of the keys that it omits: `defaults` is a file of data/defaults, whose "defaults" map holds
 // them. A key that the config holds under another spelling (n_embd for hidden_size) keeps it; an explicit null stays null.
 [[nodiscard]] Value with_class_defaults(const Value& config, const Value& defaults);
+// Labels of a sequence classifier, where `architectures` names one ("LlamaForSequenceClassification"); 0: another class.
+[[nodiscard]] std::int64_t classifier_labels(const Value& config);
 [[nodiscard]] std::span<const Family> families();
 [[nodiscard]] const Family* find_family(std::string_view model_type);
 // PEFT's default LoRA targets of a model type; empty: none.

@@ -152,6 +152,9 @@ struct ModelSpec {
   std::string stored_dtype;  // torch_dtype / dtype of the file as written; empty = not said
   StoredWeights stored;      // how the file's weights are quantised
 
+  // Rows of the score that a sequence classifier of this decoder has for a head, as the file's `architectures` says; 0: it is a
+  // language model. The census is the language model's; staged_model exchanges the head.
+  std::int64_t labels = 0;
   std::vector<Section> sections;  // the census, in named_parameters() order
   // A published total that replaces an unknown census (generic models given by --params); then `sections` may be empty.
   std::optional<std::int64_t> stated_parameters;

@@ -13,7 +13,8 @@
 
 namespace membill {
 
-enum class Stage : std::uint8_t { pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
+// classification: AutoModelForSequenceClassification, a score of stage_args.num_labels rows for a head (2 by default).
+enum class Stage : std::uint8_t { pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
 enum class Method : std::uint8_t {
   full,
   freeze,

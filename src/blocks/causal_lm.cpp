@@ -6,6 +6,8 @@
 #include "base/engine_keys.h"
 #include "blocks/adalora.h"
 #include "blocks/generations.h"
+#include "blocks/layers.h"
+#include "blocks/loss.h"
 #include "blocks/prefix.h"
 
 namespace membill {
@@ -137,6 +139,25 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   f.caller_locals.clear();
   f.prefix = nullptr;
   prefix.reset();
+  if (f.hooks != nullptr) f.hooks->after_model();
+  return loss;
+}
+
+Tensor classifier_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
+  Recorder& r = f.r;
+  if (f.hooks != nullptr) f.hooks->before_model();
+  const Tensor hidden = decoder_forward(f, architecture, modules, ids);
+  f.moment("loss");
+  r.set_items(f.items.loss_logits);
+  const Tensor scores = apply_linear(f, modules.outer.at(kScoreHead), hidden);
+  const Tensor present = r.empty({f.dims.N, Size(1)}, DType::int32, "tokens that are no padding");
+  const Tensor places = r.empty({f.dims.s, Size(1)}, DType::int32, "places in a row");
+  const Tensor last = r.empty({f.dims.b, Size(1)}, DType::int64, "last token of each row");
+  const Tensor pooled = part_of(f, scores, {f.dims.b, scores.width()}, "gradient of the scores, zero-filled");
+  const Tensor labels = r.empty({f.dims.b, Size(1)}, DType::int64, "a label a row");
+  Tensor loss = plain_loss(f, pooled, labels);
+  f.labels.drop();
+  f.caller_locals.clear();
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

@@ -43,4 +43,12 @@ struct ModelModules {
 [[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
                                        const Tensor& ids, Tensor* outputs);
 
+// The module that a sequence classifier has in place of the language model's head.
+inline constexpr std::string_view kScoreHead = "score";
+
+// input_ids -> loss, as <Type>ForSequenceClassification.forward with a label a row: scores of every token, of which each row's last is
+// compared. transformers 5.24 modeling_layers.py GenericForSequenceClassification.
+[[nodiscard]] Tensor classifier_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
+                                        const Tensor& ids);
+
 }  // namespace membill

@@ -54,16 +54,17 @@ std::string assumed_releases(const TrainingPlan& plan) {
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
   if (plan.implementation == Implementation::megatron && plan.software.count("megatron-core") == 0)
     text += (text.empty() ? "" : ", ") + std::string("megatron-core 0.16");
-  if (!is_supervised(plan) && plan.stage != Stage::inference && plan.software.count("trl") == 0)
+  if (is_trl_stage(plan.stage) && plan.software.count("trl") == 0)
     text += (text.empty() ? "" : ", ") + std::string(plan.stage == Stage::ppo ? "trl 0.24" : "trl 1.16");
   return text;
 }
 
 Generations generations(const TrainingPlan& plan) {
   Generations result;
-  if (plan_is_before(plan, "trl", 1, 0))
+  const bool elsewhere = plan.stage == Stage::classification;  // no trainer of TRL's
+  if (!elsewhere && plan_is_before(plan, "trl", 1, 0))
     result.trl = Generations::Trl::classic;
-  else if (plan.software.count("trl") != 0 || !is_supervised(plan))
+  else if (!elsewhere && (plan.software.count("trl") != 0 || !is_supervised(plan)))
     result.trl = Generations::Trl::fused;
   result.logits_upcast_in_model = plan_is_before(plan, "transformers", 4, 46);
   result.logits_shifted_in_loss = !result.logits_upcast_in_model && plan_is_before(plan, "transformers", 4, 49);

@@ -21,6 +21,7 @@ struct Argument {
 // The ones that move memory, and those of their neighbours that jobs often name.
 constexpr std::array kArguments{
     Argument{"loss_type", Kind::text},
+    Argument{"num_labels", Kind::count},
     Argument{"cpo_alpha", Kind::number},
     Argument{"simpo_gamma", Kind::number},
     Argument{"label_smoothing", Kind::number},
@@ -86,6 +87,10 @@ bool stage_flag(const TrainingPlan& plan, std::string_view key) {
 }
 
 bool is_supervised(const TrainingPlan& plan) { return plan.stage == Stage::sft || plan.stage == Stage::pretrain; }
+
+bool is_trl_stage(Stage stage) {
+  return stage != Stage::sft && stage != Stage::pretrain && stage != Stage::classification && stage != Stage::inference;
+}
 
 bool smooths_labels(const TrainingPlan& plan) {
   return is_supervised(plan) && stage_number(plan, "label_smoothing").value_or(0) > 0;

@@ -20,6 +20,8 @@ namespace membill {
 
 // Whether the job learns to predict tokens: fine-tuning or pre-training.
 [[nodiscard]] bool is_supervised(const TrainingPlan& plan);
+// Whether TRL's trainers run the stage whatever the job says.
+[[nodiscard]] bool is_trl_stage(Stage stage);
 // Whether such a job smooths its labels: the Trainer then computes the loss of whole logits outside of the model.
 [[nodiscard]] bool smooths_labels(const TrainingPlan& plan);
 

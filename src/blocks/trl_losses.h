@@ -7,9 +7,6 @@
 
 namespace membill {
 
-// The module that a sequence classifier has in place of the language model's head.
-inline constexpr std::string_view kScoreHead = "score";
-
 // input_ids -> loss, as the stage's trainer (plan.stage) computes it. `counted` positions of all rows have a label. `reference` is
 // null where the stage has none, or its log-probabilities were computed before.
 // Source: trl 1.16 and 0.24, trainer/{sft,dpo,reward,kto}_trainer.py, experimental/{orpo,cpo}.

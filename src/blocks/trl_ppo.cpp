@@ -1,5 +1,6 @@
 #include "blocks/trl_ppo.h"
 
+#include "blocks/causal_lm.h"
 #include "blocks/layers.h"
 #include "blocks/trl_classic.h"
 #include "blocks/trl_losses.h"

@@ -11,6 +11,13 @@
 namespace membill {
 namespace {
 
+constexpr std::int64_t kUnsaidLabels = 2;  // transformers configuration_utils.py num_labels
+
+// As the plan says, or the class that the model's file names.
+bool classifies(const ModelSpec& model, const TrainingPlan& plan) {
+  return plan.stage == Stage::classification || (is_supervised(plan) && model.labels > 0);
+}
+
 bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
 
 bool is_head(const TensorSpec& tensor) { return tensor.role == TensorRole::head; }
@@ -46,17 +53,20 @@ bool has_reference(const TrainingPlan& plan) {
 }
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
+  if (classifies(model, plan) && model.dimensions_known)
+    return scored_model(model,
+                        stage_count(plan, "num_labels").value_or(model.labels > 0 ? model.labels : kUnsaidLabels));
   if (plan.stage == Stage::reward && model.dimensions_known && !runs_llamafactory(plan)) return scored_model(model);
   return plan.implementation == Implementation::litgpt && model.tied_embeddings ? untied_model(model) : model;
 }
 
-ModelSpec scored_model(const ModelSpec& model) {
+ModelSpec scored_model(const ModelSpec& model, std::int64_t scores) {
   ModelSpec scored = model;
   for (Section& section : scored.sections)
     for (LayerKind& kind : section.kinds) std::erase_if(kind.tensors, is_head);
   TensorSpec score;
   score.name = std::string(kScoreHead) + ".weight";
-  score.shape = {1, model.hidden};
+  score.shape = {scores, model.hidden};
   score.role = TensorRole::head;
   score.module = ModuleKind::linear;
   scored.sections.push_back(section_of("head", score));
@@ -101,8 +111,11 @@ TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
   if (plan.engine == Engine::megatron) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
   if (forces_reentrant(plan)) staged.checkpointing.reentrant = true;
+  if (classifies(model, plan)) staged.stage = Stage::classification;
   if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
-  if (plan.stage == Stage::reward && has_adapters(plan) && !runs_llamafactory(plan))
+  const bool scores =
+      staged.stage == Stage::classification || (plan.stage == Stage::reward && !runs_llamafactory(plan));
+  if (scores && has_adapters(plan))  // peft.TaskType.SEQ_CLS
     staged.adapter.modules_to_save.emplace_back(kScoreHead);
   return staged;
 }
@@ -136,6 +149,7 @@ void StageRun::prepare(Forward& f, const Architecture& architecture, JobModules&
 }
 
 std::vector<DType> StageRun::further_batch_tensors() const {
+  if (plan_.stage == Stage::classification) return {DType::int64};  // the mask; labels are one a row
   std::vector<DType> types{DType::int64};
   const bool joined = joins_rows(plan_);
   if (runs_trl(plan_) || joined) types.push_back(DType::int64);
@@ -151,6 +165,7 @@ Size StageRun::counted(const Dims& dims) const {
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
+  if (plan_.stage == Stage::classification) return classifier_forward(f, architecture, job.model, ids);
   if (!runs_trl(plan_) && !smooths_labels(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));

@@ -14,8 +14,8 @@ namespace membill {
 
 // The model that the stage trains: a reward model has a score for a head, one row that is trained whole beside adapters.
 [[nodiscard]] ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan);
-// The model with that score for a head.
-[[nodiscard]] ModelSpec scored_model(const ModelSpec& model);
+// The model with scores for a head, a sequence classifier.
+[[nodiscard]] ModelSpec scored_model(const ModelSpec& model, std::int64_t scores = 1);
 // The regime that the engine makes of the plan's: DeepSpeed and Megatron train 16-bit weights with fp32 masters in their optimizers
 // where others would autocast (deepspeed 0.18 runtime/engine.py, accelerate accelerator.py _prepare_deepspeed; megatron-core 0.16
 // optimizer/optimizer.py). Megatron also runs its own layers where none were named.

@@ -44,6 +44,7 @@ std::string unbilled_stage(const Plan& plan) {
   if (supervised) return {};
   if (is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
     return stage + " with " + std::string(word_of(kImplementationWords, plan.implementation));
+  if (plan.stage == Stage::classification && has_own_model_code(plan)) return stage + " outside of Transformers";
   const bool whole = is_one_of(plan.stage, {Stage::ppo, Stage::inference});
   if (is_one_of(plan.engine, {Engine::torch, Engine::ddp}) || (!whole && plan.engine != Engine::megatron)) return {};
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
@@ -179,7 +180,8 @@ std::string unbilled_saving(const Plan& plan) {
 }
 
 constexpr std::array kLimits{
-    Limit{"stage", unbilled_stage, "pretrain, sft, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
+    Limit{"stage", unbilled_stage,
+          "pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
     Limit{"method", unbilled_adapters, "lora, or stage sft with engine torch or ddp and implementation hf"},
     Limit{"weights",
           [](const Plan& p) {

@@ -6,7 +6,10 @@ def config(job):
     method, plan = job["method"], job.get("adapter", {})
     kinds = {"adalora": adalora, "vera": vera, "ia3": ia3, "loha": loha, "lokr": lokr, "oft": oft, "prompt": prompt, "prefix": prefix,
              "ptuning": ptuning}
-    return kinds.get(method, lora)(plan, job)
+    result = kinds.get(method, lora)(plan, job)
+    if job.get("stage") == "classification":
+        result.task_type = "SEQ_CLS"
+    return result
 
 
 def low_rank(plan):

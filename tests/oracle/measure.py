@@ -76,7 +76,7 @@ def autocast(job):
 def micro_batch(model, job, meter):
     accumulate = job.get("accumulate", 1)
     ids = torch.randint(0, 100, (job.get("batch", 1), job.get("seq", 2048)), device="cuda")
-    classifies = (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
+    classifies = job.get("stage") == "classification" or (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
     labels = ids[:, 0] % model.config.num_labels if classifies else ids
     mask = {"attention_mask": torch.ones_like(ids)} if job.get("attention_mask") else {}
     meter.phase("forward")

@@ -62,15 +62,18 @@ def build(config, job):
     patch_kernels(config, job)
     how = {"attn_implementation": attention(job)}
     if is_quantized(job):
-        return quantized.build(class_for(config), config, job, how)
+        return quantized.build(class_for(config, job), config, job, how)
     with torch.device("cuda"):
-        return class_for(config).from_config(config, dtype=DTYPES[job.get("weights", "bf16")], **how)
+        return class_for(config, job).from_config(config, dtype=DTYPES[job.get("weights", "bf16")], **how)
 
 
-def class_for(config):
-    """The class of the model's head: what `architectures` says, else the next token."""
+def class_for(config, job):
+    """The class of the model's head: what the stage or `architectures` says, else the next token."""
     import transformers
     named = (config.architectures or [""])[0]
+    if job.get("stage") == "classification":
+        config.num_labels = int(job.get("stage_args", {}).get("num_labels", 2))
+        return transformers.AutoModelForSequenceClassification
     if named.endswith("ForSequenceClassification"):
         return transformers.AutoModelForSequenceClassification
     if named.endswith("ForMaskedLM"):

@@ -1,5 +1,7 @@
 #include "catalog/families/encoder_head.h"
 
+#include "membill/catalog.h"
+
 namespace membill::census {
 
 EncoderHead read_encoder_head(const ConfigReader& config) {
@@ -26,3 +28,13 @@ std::int64_t label_count(const ConfigReader& config) {
 }
 
 }  // namespace membill::census
+
+namespace membill {
+
+std::int64_t classifier_labels(const Value& config) {
+  Problems ignored;
+  const census::ConfigReader reader(config, ignored);
+  return census::read_encoder_head(reader) == census::EncoderHead::classifier ? census::label_count(reader) : 0;
+}
+
+}  // namespace membill

@@ -20,6 +20,7 @@ Word(E, const char*) -> Word<E>;
 
 inline constexpr std::array kStageWords{Word{Stage::pretrain, "pretrain"},
                                         Word{Stage::sft, "sft"},
+                                        Word{Stage::classification, "classification"},
                                         Word{Stage::reward, "reward"},
                                         Word{Stage::dpo, "dpo"},
                                         Word{Stage::orpo, "orpo"},

@@ -1,7 +1,10 @@
 // LLaMA-Factory's YAML.
 #include "base/text.h"
 #include "io/exporters/formats.h"
+#include "io/exporters/llamafactory_megatron.h"
 #include "io/importers/formats.h"
+#include "io/importers/llamafactory_megatron.h"
+#include "io/importers/megatron_step.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -106,7 +109,20 @@ void write_code(const ExportJob& job, KeyWriter& writer) {
   if (plan.loss == LossKind::upcast) writer.set("upcast_lmhead_output", Value::of(true));
 }
 
+Value write_on_megatron(const ExportJob& job, Problems& problems) {
+  KeyWriter writer(
+      {llamafactory_megatron_table(), llamafactory_table(), megatron_step_table(), training_arguments_table()});
+  if (!job.model.empty()) writer.set("model_name_or_path", Value::of(job.model));
+  write_stage(job, writer, problems);
+  write_method(job, writer, problems);
+  writer.set("cutoff_len", Value::of(job.plan.seq));
+  if (job.plan.packing) writer.set("packing", Value::of(true));
+  write_llamafactory_megatron(job, writer);
+  return writer.take();
+}
+
 Value write(const ExportJob& job, Problems& problems) {
+  if (job.plan.engine == Engine::megatron) return write_on_megatron(job, problems);
   KeyWriter writer({llamafactory_table(), training_arguments_table()});
   if (!job.model.empty()) writer.set("model_name_or_path", Value::of(job.model));
   write_stage(job, writer, problems);

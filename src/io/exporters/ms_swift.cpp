@@ -11,6 +11,12 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   if (stage == "inference" || stage == "ppo" || stage == "grpo")
     return problems.add({"", "stage", stage + " has no file of ms-swift's", ""});
   if (stage == "sft" || stage == "pretrain") return;
+  if (stage == "classification") {
+    writer.set("task_type", Value::of("seq_cls"));
+    if (const auto labels = job.plan.stage_args.find("num_labels"); labels != job.plan.stage_args.end())
+      writer.set("num_labels", flag_value(labels->second));
+    return;
+  }
   writer.set("rlhf_type", Value::of(stage == "reward" ? "rm" : stage));
   if (job.plan.beta) writer.set("beta", Value::of(*job.plan.beta));
 }

@@ -1,7 +1,10 @@
 // Scripts built on Hugging Face's Trainer: TrainingArguments, and the names that public scripts give to model, length and adapters.
+#include <algorithm>
+
 #include "base/text.h"
 #include "io/importers/deepspeed.h"
 #include "io/importers/formats.h"
+#include "io/importers/launch_programs.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -212,11 +215,21 @@ int claim(const JobSource& source) {
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
 }
 
+// Transformers' own examples of sequence classification (examples/pytorch/text-classification).
+bool classifies(const Launch& launch) {
+  constexpr std::string_view kScripts[] = {"run_glue.py", "run_glue_no_trainer.py", "run_classification.py",
+                                           "run_xnli.py"};
+  const auto& program = launch.program;
+  return !program.empty() &&
+         std::find(std::begin(kScripts), std::end(kScripts), base_name(program.front())) != std::end(kScripts);
+}
+
 void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {hf_trainer_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(reader, draft);
+  if (classifies(source.launch)) draft.set("stage", Value::of("classification"));
   read_training_arguments(reader, reader.flag("use_reentrant"), draft);
   read_method(reader, draft);
   read_lengths(reader, draft);

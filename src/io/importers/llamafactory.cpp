@@ -3,6 +3,8 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/llamafactory_megatron.h"
+#include "io/importers/megatron_step.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -59,7 +61,6 @@ constexpr KeyRow kRows[] = {
     {"pref_beta", "0.1", "strength of the reference"},
     {"fp8", "false", "fp8 linears", {}, "training_args.py"},
     {"use_kt", "false", "experts live on the host (KTransformers)", {}, "model_args.py"},
-    {"use_mca", "false", "Megatron runs the step"},
     {"ref_model", "", "the reference model"},
     {"use_asft_loss", "false", "a second model whose logits the loss compares"},
     {"use_eaft_loss", "false", "a loss that copies the logits"},
@@ -101,11 +102,7 @@ constexpr std::string_view kHarmless =
     "preserve_thinking tokenized_path "
     "data_shared_file_system ray_* master_addr master_port enable_torch_profiler profiler_* profile_modules fp8_* "
     "predict_with_generate "
-    "resources_per_worker placement_strategy num_workers tensor_model_parallel_size pipeline_model_parallel_size "
-    "expert_model_parallel_size bias_activation_fusion apply_rope_fusion use_distributed_optimizer overlap_* moe_* "
-    "recompute_granularity "
-    "virtual_pipeline_model_parallel_size sequence_parallel variable_seq_lengths account_for_* dataloader_* "
-    "use_megatron*";
+    "resources_per_worker placement_strategy num_workers dataloader_* use_megatron*";
 
 constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams/finetuning_args.py";
 
@@ -226,6 +223,7 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
 constexpr LeftOut kLeftOut[] = {
     {"use_asft_loss", "runs a frozen second model and keeps its logits: neither is billed"},
     {"use_eaft_loss", "copies the logits of the answers once more: the copy is not billed"},
+    {"mixture_of_depths", "is not billed: every layer is billed for every token"},
     {"shift_attn", "is billed as attention over the whole sequence"},
     {"upcast_layernorm", "is not billed: norms are billed in the dtype of the base"},
     {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen", true},
@@ -245,8 +243,6 @@ void read_code(KeyReader& reader, Draft& draft) {
   if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as 16-bit ones");
   if (reader.flag("use_kt"))
     draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
-  if (reader.flag("use_mca"))
-    draft.warnings.push_back("use_mca runs Megatron: its parallelism is not read, --set parallel.tp=... says it");
 }
 
 // Once the engine is known: trainable weights are cast to fp32, and FSDP2 does not checkpoint reentrantly.
@@ -287,7 +283,21 @@ int claim(const JobSource& source) {
              : 0;
 }
 
+void read_on_megatron(const JobSource& source, Draft& draft) {
+  KeyReader reader(
+      source.keys, source.file,
+      {llamafactory_megatron_table(), llamafactory_table(), megatron_step_table(), training_arguments_table()},
+      draft.problems);
+  draft.model = reader.text("model_name_or_path");
+  draft.model_key = "model_name_or_path";
+  read_stage(reader, draft);
+  read_method(reader, draft);
+  read_llamafactory_megatron(reader, source, draft);
+  draft.add_records(reader);
+}
+
 void read(const JobSource& source, Draft& draft) {
+  if (runs_on_megatron(source)) return read_on_megatron(source, draft);
   KeyReader reader(source.keys, source.file, {llamafactory_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";

@@ -33,6 +33,7 @@ constexpr KeyRow kRows[] = {
     {"optimizer_offload_fraction", "1.0", "share of the optimizer on the host"},
     {"moe_token_dispatcher_type", "alltoall", "how rows reach their experts"},
     {"moe_grouped_gemm", "true", "a rank's experts run together"},
+    {"task_type", "causal_lm", "what the model's head is for"},
     {"rlhf_type", "", "which preference stage (megatron rlhf)"},
     {"beta", "", "strength of the reference"},
 };
@@ -41,7 +42,7 @@ constexpr std::string_view kHarmless =
     "load_from_cache_file "
     "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora freeze_* loss_scale "
     "dataset_* dataloader_* "
-    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* task_type "
+    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* "
     "num_labels "
     "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking "
     "adapters adapter_load "
@@ -98,6 +99,8 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (type == "dpo" || type == "kto") stage = type;
   if (type == "rm") stage = "reward";
   draft.set("stage", Value::of(stage));
+  if (const std::string task = to_lower(reader.text("task_type").value_or("causal_lm")); task != "causal_lm")
+    reader.problem("task_type", quoted(task) + " is not billed under Megatron", "causal_lm");
   if (type == "grpo" || type == "gkd")
     reader.problem("rlhf_type", type + " trains on what it generates, which is not billed", "dpo, kto or rm");
   if (const auto beta = type.empty() ? std::nullopt : reader.real("beta")) draft.set("beta", Value::of(*beta));

@@ -31,6 +31,8 @@ constexpr KeyRow kRows[] = {
      "micro-batches of a step; absent: about 16 samples in all",
      {},
      "trainers/arguments.py"},
+    {"task_type", "causal_lm", "class of the model", {}, "arguments/base_args/model_args.py"},
+    {"num_labels", "", "labels of task_type seq_cls", {}, "arguments/base_args/model_args.py"},
     {"gradient_checkpointing", "true", "layers run their forward again in backward", {}, "trainers/arguments.py"},
     {"max_length", "", "tokens of a sequence; absent: the model's maximum", {}, "arguments/base_args/template_args.py"},
     {"packing", "false", "several samples share a sequence", {}, "arguments/base_args/base_args.py"},
@@ -113,9 +115,9 @@ constexpr KeyRow kRows[] = {
 constexpr std::string_view kHarmless =
     "tuner_backend adapters external_plugins custom_register_path model_kwargs enable_npu_model_patch load_args "
     "load_data_args "
-    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision task_type "
+    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision "
     "experts_impl "
-    "new_special_tokens num_labels problem_type rope_scaling device_map* max_memory max_model_len local_repo_path "
+    "new_special_tokens problem_type rope_scaling device_map* max_memory max_model_len local_repo_path "
     "init_strategy hqq_axis "
     "bnb_4bit_compute_dtype bnb_4bit_comp_dtype template template_type system "
     "truncation_strategy max_pixels "
@@ -311,6 +313,18 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   draft.set("stage", Value::of(stage));
 }
 
+// A causal language model unless task_type says another class (swift/model/register.py).
+void read_task(KeyReader& reader, Draft& draft) {
+  const std::string task = to_lower(reader.text("task_type").value_or("causal_lm"));
+  if (task == "causal_lm") return;
+  if (task != "seq_cls")
+    return reader.problem("task_type",
+                          quoted(task) + " compares rows of a sample, whose number is not said: not billed",
+                          "causal_lm or seq_cls");
+  draft.set("stage", Value::of("classification"));
+  if (const auto labels = reader.count("num_labels", 1)) draft.set("stage_args.num_labels", Value::of(*labels));
+}
+
 void read_evaluation(KeyReader& reader, Draft& draft) {
   const bool has_data = reader.real("split_dataset_ratio").value_or(0) > 0 || reader.is_given("val_dataset");
   if (reader.text("eval_strategy") == "no" || !has_data) return;
@@ -337,6 +351,7 @@ void read(const JobSource& source, Draft& draft) {
   draft.model_key = "model";
   count_local_cards(source.launch, draft);
   read_stage(source, reader, draft);
+  read_task(reader, draft);
   if (reader.text("train_backend") == "megatron")
     reader.problem("train_backend", "megatron of ms-swift 2 is not read", "megatron sft of ms-swift 3 and 4");
   const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");

@@ -89,6 +89,7 @@ struct ModelFacts {
   std::int64_t max_positions = 0;  // 0: unknown
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
+  std::int64_t experts = 0;  // 0: it has none
 };
 // Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the
 // assumptions once finish_draft is run.

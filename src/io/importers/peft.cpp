@@ -19,6 +19,7 @@ constexpr KeyRow kRows[] = {
     {"rank_pattern", "", "ranks of modules that have others"},
     {"alpha_pattern", "", "scales of modules that have others"},
     {"modules_to_save", "", "modules that train whole"},
+    {"task_type", "CAUSAL_LM", "class of the model"},
     {"bias", "none", "biases that train"},
     {"lora_bias", "false", "LoRA's second matrix has a bias"},
     {"use_dora", "false", "DoRA"},
@@ -42,7 +43,7 @@ constexpr KeyRow kRows[] = {
     {"init_lora_weights", "true", "how the adapters begin"},
 };
 constexpr std::string_view kHarmless =
-    "task_type inference_mode fan_in_fan_out layers_pattern "
+    "inference_mode fan_in_fan_out layers_pattern "
     "megatron_* loftq_config* eva_config* corda_config* use_rslora revision auto_mapping* "
     "runtime_config* qalora_group_size peft_version ensure_weight_tying "
     "feedforward_modules token_dim num_layers num_attention_heads num_transformer_submodules prompt_tuning_* "
@@ -175,6 +176,8 @@ void read(const JobSource& source, Draft& draft) {
   if (method.empty())
     reader.problem("peft_type", quoted(type) + " is not billed",
                    "LORA, ADALORA, VERA, IA3, LOHA, LOKR, OFT, PROMPT_TUNING, PREFIX_TUNING, P_TUNING");
+  const std::string task = to_lower(reader.text("task_type").value_or("causal_lm"));
+  if (task == "seq_cls") draft.set("stage", Value::of("classification"));
   refuse_others(reader);
   method.starts_with("p") ? read_tokens(reader, method, draft) : read_modules(reader, method, draft);
   if (!method.empty() && method != "lora") draft.set("method", Value::of(method));
