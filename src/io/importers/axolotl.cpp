@@ -28,41 +28,41 @@ constexpr std::string_view kHarmless =
     "excess_length_strategy "
     "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling "
     "use_pose pose_* "
-    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* flash_attn_* "
-    "flash_optimum sdpa_varlen "
+    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* "
+    "flash_attn_cross_entropy "
+    "sdpa_varlen "
     "fused_attn_kernel experts_implementation scaling_softmax* "
-    "use_eaft eaft_* llama4_linearized_experts deepcompile fp32_norms fp32_norm_classes "
+    "eaft_* llama4_linearized_experts fp32_norm_classes "
     "fsdp_final_state_dict_type "
     "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
     "warmup_steps warmup_ratio "
     "evals_per_epoch save_total_limit save_safetensors save_first_step logging_steps early_stopping_patience "
     "load_best_model_at_end "
     "use_tensorboard profiler_* "
-    "include_tokens_per_second include_tkps neftune_noise_alpha orpo_alpha simpo_gamma cpo_alpha kto_* max_memory "
+    "include_tokens_per_second include_tkps orpo_alpha simpo_gamma cpo_alpha kto_* max_memory "
     "gpu_memory_limit "
     "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable "
     "total_num_tokens "
     "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities "
     "env_capabilities "
     "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device "
-    "use_kernels "
-    "model_quantization_config* use_onebitllms output_dir hub_* bos_token eos_token pad_token unk_token "
+    "model_quantization_config* output_dir hub_* bos_token eos_token pad_token unk_token "
     "additional_special_tokens "
     "loftq_* lora_model_dir lora_fan_in_fan_out "
     "lora_on_cpu "
     "peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
-    "merge_* relora* "
+    "merge_* relora_* "
     "train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
     "lr_* "
     "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha "
     "evaluation_strategy "
-    "rpo_alpha s2_attention model_config* model_kwargs* model_type model_revision overrides_of_model_config* wandb_* "
+    "rpo_alpha model_config.* model_kwargs* model_type model_revision overrides_of_model_config.* wandb_* "
     "mlflow_* comet_* "
-    "lisa_* push_to_hub* liger_layer_norm liger_use_token_scaling use_scattermoe "
-    "use_sonicmoe use_* dsv4_* val_* "
-    "image_* skip_* diffusion* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
+    "lisa_step_interval lisa_layers_attr push_to_hub* liger_layer_norm liger_use_token_scaling "
+    "use_* dsv4_* val_* "
+    "image_* skip_* diffusion.* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
     "debug gptq_groupsize gptq_model_v1 gptq_disable_exllama eta_min revision_of_model llmcompressor* ray_* "
-    "expert_parallel_* base_model_ignore_patterns liger_rms_norm_gated "
+    "expert_parallel_backend base_model_ignore_patterns liger_rms_norm_gated "
     "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype final_state_dict_type "
     "gemma4_hybrid_attn_impl large_head_attention "
     "launcher launcher_args num_processes tiled_mlp_use_original_mlp gradient_checkpointing_kwargs* save_strategy lr";
@@ -288,7 +288,25 @@ constexpr LeftOut kLeftOut[] = {
     {"peft_trainable_token_indices", "is not billed: the embedding is billed as frozen"},
     {"peft_layer_replication", "is not billed: each layer is billed once"},
     {"selective_checkpointing", "is not billed: layers are billed as checkpointed whole"},
-    {"layer_offloading", "is not billed: frozen layers are billed on the card"}};
+    {"layer_offloading", "is not billed: frozen layers are billed on the card"},
+    {"flash_attn_rms_norm", "is billed as the model's own RMSNorm"},
+    {"flash_attn_fuse_mlp", "is billed as the model's own MLP"},
+    {"flash_optimum", "is not billed: the attention kernel is billed as elsewhere said"},
+    {"use_kernels", "is not billed: layers are billed as Transformers writes them"},
+    {"use_scattermoe", "is not billed: experts are billed as Transformers runs them"},
+    {"use_sonicmoe", "is not billed: experts are billed as Transformers runs them"},
+    {"model_config", "is not read: the model is billed as its own config says"},
+    {"overrides_of_model_config", "is not read: the model is billed as its own config says"},
+    {"diffusion", "is not billed: the loss of the next token is"},
+    {"lisa_n_layers", "is not billed: every layer is billed as it trains"},
+    {"relora", "merges adapters now and then, which is not billed"},
+    {"s2_attention", "is billed as attention over the whole sequence"},
+    {"fp32_norms", "is not billed: norms are billed in the dtype of the model"},
+    {"neftune_noise_alpha", "adds noise to the embedding's output: the noise is not billed"},
+    {"expert_parallel_size", "is not billed: each card is billed with every expert"},
+    {"use_onebitllms", "is not billed: linears are billed in 16 bits"},
+    {"use_eaft", "copies the logits of the answers once more: the copy is not billed"},
+    {"deepcompile", "is not billed: layers are billed as they run without"}};
 
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
   warn_of_left_out(kLeftOut, reader, draft);

@@ -46,8 +46,8 @@ void read_llamafactory_megatron(KeyReader& reader, const JobSource& source, Draf
   draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));
   draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));
   draft.set("seq", reader.count("cutoff_len", 1));
-  draft.set("packing", Value::of(reader.flag("packing") || reader.flag("neat_packing") ||
-                                 reader.flag("sequence_packing")));
+  draft.set("packing",
+            Value::of(reader.flag("packing") || reader.flag("neat_packing") || reader.flag("sequence_packing")));
   if (!reader.is_given("moe_router_dtype") && find_model(draft).experts >= 32)  // McaModelConfig.__post_init__
     draft.set("sharding.moe_router_dtype", Value::of("fp32"));
   if (reader.is_given("additional_configs"))
