@@ -303,7 +303,6 @@ constexpr LeftOut kLeftOut[] = {
     {"s2_attention", "is billed as attention over the whole sequence"},
     {"fp32_norms", "is not billed: norms are billed in the dtype of the model"},
     {"neftune_noise_alpha", "adds noise to the embedding's output: the noise is not billed"},
-    {"expert_parallel_size", "is not billed: each card is billed with every expert"},
     {"use_onebitllms", "is not billed: linears are billed in 16 bits"},
     {"use_eaft", "copies the logits of the answers once more: the copy is not billed"},
     {"deepcompile", "is not billed: layers are billed as they run without"}};

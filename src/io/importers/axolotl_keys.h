@@ -126,7 +126,6 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"s2_attention", "false", "shifted sparse attention"},
     {"fp32_norms", "false", "norms in fp32"},
     {"neftune_noise_alpha", "", "noise on the embedding's output"},
-    {"expert_parallel_size", "", "cards that share the experts"},
     {"use_onebitllms", "false", "1.58-bit linears"},
     {"use_eaft", "false", "a loss that copies the logits"},
     {"deepcompile", "false", "DeepSpeed's compiled graph"},
