@@ -63,7 +63,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   r.set_items(f.items.embedding);
   f.prompt = modules.prompt.get();
   Tensor hidden = architecture.embed(f, modules.outer, ids);
-  if (f.locals.empty()) f.locals.push_back(r.detach(hidden));
+  if (f.locals.empty()) f.locals.push_back(f.checkpoint_inputs != nullptr ? hidden : r.detach(hidden));
   LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
   std::size_t section = modules.units.empty() ? 0 : modules.units.front().section;
   for (UnitModules& unit : modules.units) {
@@ -107,7 +107,7 @@ Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& 
   if (!finished && plan.reentrant) finished = held_by_hooks(f);
   // torchtitan's configuration: early_stop = false
   return {plan.reentrant, plan.offload, in_parts ? f.plan.parallel.tp : 1, std::move(finished),
-          f.plan.implementation != Implementation::torchtitan};
+          f.plan.implementation != Implementation::torchtitan, f.checkpoint_inputs};
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {

@@ -204,6 +204,7 @@ struct Forward {
   DType stream = DType::bf16;  // type of the embedding's output
   double attention_dropout = 0, hidden_dropout = 0;
   ForwardHooks* hooks = nullptr;
+  InputKeeper* checkpoint_inputs = nullptr;
   HiddenStates* hidden_states = nullptr;  // where the model keeps them for its outputs
   bool adapters = true;                   // false: PEFT's disable_adapter(), the base model alone
   Parameter* input_leaf = nullptr;  // enable_input_require_grads: the embedding's output is made to need a gradient

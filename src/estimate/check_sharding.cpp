@@ -1,4 +1,5 @@
 #include "blocks/architecture.h"
+#include "blocks/generations.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
 #include "estimate/engines/placement.h"
@@ -7,6 +8,8 @@
 
 namespace membill {
 namespace {
+
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 void needs_engine(const TrainingPlan& plan, const char* key, const std::string& what, const char* engines,
                   Problems& problems) {
@@ -39,7 +42,7 @@ void check_tensor_parallel(const ModelSpec& model, const TrainingPlan& plan, Pro
     divides(p.tp, layer->mlp.intermediate, "parallel.tp", "columns of the MLP", problems);
     divides(p.ulysses, layer->attention.heads, "parallel.ulysses", "attention heads", problems);
   }
-  if (plan.engine != Engine::megatron || p.tp < 1 || plan.vocab_pad_to.value_or(1) < 1) return;
+  if (!runs_megatron_layers(plan) || p.tp < 1 || plan.vocab_pad_to.value_or(1) < 1) return;
   const std::int64_t rows = padded_vocabulary(model, plan);
   if (rows % p.tp != 0)
     problems.add({"", "parallel.tp",
@@ -84,9 +87,11 @@ void check_pipeline(const ModelSpec& model, const TrainingPlan& plan, Problems& 
 // What Megatron's GPT is not.
 void check_megatron(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   const bool layers = plan.implementation == Implementation::megatron;
-  if (layers && plan.engine != Engine::megatron)
-    problems.add({"", "implementation", "megatron needs engine megatron", "engine megatron"});
-  if (plan.engine != Engine::megatron) return;
+  if (!runs_megatron_layers(plan)) return;
+  if (plan.engine != Engine::megatron && plan.engine != Engine::deepspeed)
+    problems.add({"", "implementation", "megatron needs engine megatron or deepspeed", "engine megatron"});
+  if (plan.engine == Engine::deepspeed && first_moe(model) != nullptr)
+    problems.add({"", "implementation", "Megatron's experts under DeepSpeed are not modelled", "engine megatron"});
   if (!layers && plan.implementation != Implementation::hf)
     problems.add({"", "implementation",
                   std::string(word_of(kImplementationWords, plan.implementation)) + " does not run under Megatron",
@@ -104,6 +109,41 @@ void check_saved_activations(const TrainingPlan& plan, Problems& problems) {
   if (plan.parallel.sp) problems.add({"", key, "does not go with sequence parallelism", "parallel.sp false"});
   if (plan.checkpointing.mode != Checkpointing::full)
     problems.add({"", key, "is for full recompute only", "checkpointing full"});
+}
+
+// DeepSpeed's own conditions (deepspeed 0.19 checkpointing.py configure, get_partition_size, partition_activations).
+void check_contiguous(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const char* key = "sharding.contiguous_memory_optimization";
+  if (!engine_flag(plan, "contiguous_memory_optimization", false)) return;
+  if (!engine_flag(plan, "partition_activations", false))
+    problems.add({"", key, "is for partitioned activations", "sharding.partition_activations true"});
+  const auto buffers = static_cast<std::int64_t>(engine_number(plan, "number_checkpoints", 0));
+  if (plan.checkpointing.every >= 1 && buffers < model.layers / plan.checkpointing.every)
+    problems.add({"", "sharding.number_checkpoints",
+                  std::to_string(buffers) + " buffers are too few for " +
+                      std::to_string(model.layers / plan.checkpointing.every) + " checkpointed layers",
+                  ""});
+}
+
+void check_deepspeed_checkpoint(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const bool parts = engine_flag(plan, "partition_activations", false);
+  const char* key = parts ? "sharding.partition_activations" : "sharding.cpu_checkpointing";
+  check_contiguous(model, plan, problems);
+  if (!parts && !engine_flag(plan, "cpu_checkpointing", false)) return;
+  if (plan.engine != Engine::deepspeed) return needs_engine(plan, key, "DeepSpeed's checkpoint", "deepspeed", problems);
+  if (plan.checkpointing.mode != Checkpointing::full)
+    problems.add({"", key, "is for checkpointing full only", "checkpointing full"});
+  if (plan.checkpointing.offload)
+    problems.add(
+        {"", "checkpointing.offload", "DeepSpeed's function has a key of its own", "sharding.cpu_checkpointing true"});
+  if (has_own_model_code(plan) && plan.implementation != Implementation::megatron)
+    problems.add(
+        {"", key,
+         std::string(word_of(kImplementationWords, plan.implementation)) + " does not call DeepSpeed's checkpoint",
+         "implementation hf"});
+  const bool in_range = plan.batch >= 1 && plan.seq >= 1 && plan.batch <= kMostElements / plan.seq;
+  if (parts && in_range && plan.parallel.tp >= 1 && model.hidden > 0 && plan.batch * plan.seq % plan.parallel.tp != 0)
+    divides(plan.parallel.tp, model.hidden, "parallel.tp", "columns of a layer's input", problems);
 }
 
 void check_capacity(const TrainingPlan& plan, Problems& problems) {
@@ -237,6 +277,7 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_experts(model, plan, hardware, problems);
   check_capacity(plan, problems);
   check_saved_activations(plan, problems);
+  check_deepspeed_checkpoint(model, plan, problems);
   if (p.cp > 1 && plan.seq >= 1 && plan.seq % (2 * p.cp) != 0) {
     problems.add({"", "parallel.cp", "needs a seq that is a multiple of 2 x cp, " + std::to_string(2 * p.cp), ""});
   }

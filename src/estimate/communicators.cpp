@@ -64,7 +64,8 @@ std::vector<Communicator> communicators(const TrainingPlan& plan, const Hardware
   groups.add(kAll, count);
   if (plan.engine == Engine::megatron) add_megatron(groups, plan, count);
   if (plan.engine == Engine::deepspeed) {
-    groups.add("runtime.communicator.data", count);  // utils/groups.py _clone_world_group
+    groups.add("runtime.communicator.tensor", plan.parallel.tp);
+    groups.add("runtime.communicator.data", data_ranks(plan, hardware).count);  // utils/groups.py _clone_world_group
     groups.add("runtime.communicator.shard",
                static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1)));
   }

@@ -7,6 +7,7 @@
 #include "estimate/bill.h"
 #include "estimate/code_range.h"
 #include "estimate/distinct_ranks.h"
+#include "estimate/engines/placement.h"
 #include "estimate/generation_range.h"
 #include "estimate/inference.h"
 #include "estimate/loading.h"
@@ -27,7 +28,7 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
                   model.model_type,
                   model.parameters(),
                   model.active_parameters(),
-                  plan.engine == Engine::megatron ? model.parameters() : job.trainable_parameters,
+                  runs_megatron_layers(plan) ? model.parameters() : job.trainable_parameters,
                   model.layers,
                   model.hidden,
                   model.vocab,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "blocks/deepspeed_checkpoint.h"
 #include "blocks/generate.h"
 #include "blocks/generations.h"
 #include "blocks/serve.h"
@@ -276,6 +277,7 @@ class JobRun {
                     attention_dropout(),
                     plan_.dropout.value_or(model_.hidden_dropout)};
     forward.embedding_dropout = plan_.dropout.value_or(model_.embedding_dropout);
+    forward.checkpoint_inputs = checkpoint_inputs_.get();
     return forward;
   }
 
@@ -334,6 +336,7 @@ class JobRun {
   Tensor kept_outputs_;
   std::vector<Tensor> loop_variables_;
   std::vector<Tensor> workspaces_, lasting_;
+  std::unique_ptr<InputKeeper> checkpoint_inputs_ = deepspeed_inputs(plan_);
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;
 };
@@ -341,7 +344,7 @@ class JobRun {
 Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
                          Kind kind) {
   const TrainingPlan plan = staged_plan(given_model, given_plan);
-  const ModelSpec model = plan.engine == Engine::megatron
+  const ModelSpec model = plan.implementation == Implementation::megatron
                               ? rank_model(given_model, plan, pipeline_stage(plan, hardware))
                               : staged_model(given_model, given_plan);
   const bool one_unit = plan.engine == Engine::fsdp2 && has_reference(plan) && !has_adapters(plan);  // of the reference

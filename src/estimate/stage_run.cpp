@@ -1,10 +1,12 @@
 #include "estimate/stage_run.h"
 
+#include "blocks/deepspeed_checkpoint.h"
 #include "blocks/generations.h"
 #include "blocks/llamafactory.h"
 #include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
 #include "estimate/code_range.h"
+#include "estimate/engines/placement.h"
 #include "estimate/inference.h"
 #include "membill/catalog.h"
 
@@ -109,8 +111,8 @@ TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   const TrainingPlan programmed = as_programmed(model, plan);
   TrainingPlan staged = plan.stage == Stage::inference ? served_plan(programmed) : as_engine_runs(programmed);
   if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
-  if (plan.engine == Engine::megatron) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
-  if (forces_reentrant(plan)) staged.checkpointing.reentrant = true;
+  if (runs_megatron_layers(plan)) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
+  if (forces_reentrant(plan) || calls_deepspeed_checkpoint(plan)) staged.checkpointing.reentrant = true;
   if (classifies(model, plan)) staged.stage = Stage::classification;
   if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
   const bool scores =

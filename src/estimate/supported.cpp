@@ -46,7 +46,7 @@ std::string unbilled_stage(const Plan& plan) {
     return stage + " with " + std::string(word_of(kImplementationWords, plan.implementation));
   if (plan.stage == Stage::classification && has_own_model_code(plan)) return stage + " outside of Transformers";
   const bool whole = is_one_of(plan.stage, {Stage::ppo, Stage::inference});
-  if (is_one_of(plan.engine, {Engine::torch, Engine::ddp}) || (!whole && plan.engine != Engine::megatron)) return {};
+  if (is_one_of(plan.engine, {Engine::torch, Engine::ddp}) || (!whole && !runs_megatron_layers(plan))) return {};
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
 }
 
@@ -61,7 +61,9 @@ std::string unbilled_recompute(const CheckpointPlan& c) {
 
 std::string unbilled_checkpointing(const Plan& plan) {
   const CheckpointPlan& c = plan.checkpointing;
-  if (plan.engine == Engine::megatron) return unbilled_recompute(c);
+  const bool grouped = c.method == "block" || c.layers.value_or(1) > 1;
+  if (runs_megatron_layers(plan) && plan.engine != Engine::megatron && grouped) return "checkpointing in groups";
+  if (runs_megatron_layers(plan)) return unbilled_recompute(c);
   if (c.mode == Checkpointing::none) return {};
   if (c.mode == Checkpointing::selective)
     for (const std::string& name : c.selective)
@@ -98,6 +100,7 @@ std::string unbilled_deepspeed(const Plan& plan) {
   if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
     return "ZeRO-3 over " + std::string(weight_format(plan.weights).name);
   if (s.zero == 3 && runs_torch_autocast(plan)) return "torch_autocast at stage 3";
+  if (s.zero == 3 && runs_megatron_layers(plan)) return "ZeRO-3 over Megatron's layers";
   if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
   if (engine_number(plan, "mics_shard_size", 0) > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
   return {};
@@ -119,10 +122,11 @@ std::string unbilled_fsdp(const Plan& plan) {
 }
 
 std::string unbilled_megatron(const Plan& plan) {
+  if (!runs_megatron_layers(plan)) return {};
+  if (plan.method != Method::full) return std::string(word_of(kMethodWords, plan.method)) + " under Megatron";
   if (plan.engine != Engine::megatron) return {};
   if (plan.sharding.offload != "none") return "offload " + plan.sharding.offload + " under Megatron";
-  if (plan.parallel.ulysses > 1) return "Ulysses under Megatron";
-  return unless(plan.method == Method::full, std::string(word_of(kMethodWords, plan.method)) + " under Megatron");
+  return unless(plan.parallel.ulysses == 1, "Ulysses under Megatron");
 }
 
 std::string unbilled_sharding(const Plan& plan) {
@@ -158,8 +162,9 @@ std::string unbilled_joining(const Plan& plan) {
 
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
+  const bool layers = plan.engine == Engine::deepspeed && plan.implementation == Implementation::megatron;
   const bool split = plan.engine != Engine::megatron &&
-                     (p.tp > 1 || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1);
+                     ((p.tp > 1 && !layers) || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1);
   return unless(!split, "splitting the model's work");
 }
 
@@ -206,14 +211,14 @@ constexpr std::array kLimits{
           "selective:core_attn,mlp,moe"},
     Limit{"attention",
           [](const Plan& p) {
-            const bool own = p.attention == AttentionKernel::fused_softmax && p.engine != Engine::megatron;
+            const bool own = p.attention == AttentionKernel::fused_softmax && !runs_megatron_layers(p);
             return unless(!own, word_of(kAttentionWords, p.attention));
           },
           "sdpa, flash, mem-efficient, sdpa-math, eager; with engine megatron fused-softmax"},
     Limit{"loss",
           [](const Plan& p) {
             const bool plain = !p.loss || is_one_of(*p.loss, {LossKind::native, LossKind::upcast});
-            const bool megatron = p.engine == Engine::megatron;
+            const bool megatron = runs_megatron_layers(p);
             const bool fused = p.loss == LossKind::fused && p.implementation != Implementation::torchtune && !megatron;
             const bool chunked = p.loss == LossKind::chunked && p.implementation != Implementation::liger && !megatron;
             return unless(plain || fused || chunked, p.loss ? word_of(kLossWords, *p.loss) : "");
@@ -252,8 +257,7 @@ constexpr std::array kLimits{
           },
           "true with implementation hf, liger or torchtitan, false"},
     Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
-    Limit{"vocab_pad_to",
-          [](const Plan& p) { return unless(!p.vocab_pad_to || p.engine == Engine::megatron, "padding"); },
+    Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to || runs_megatron_layers(p), "padding"); },
           "null, or a multiple with engine megatron"},
     Limit{"evaluation.batch", unbilled_evaluation,
           "on one card or with ddp, of stages that generate nothing; else null"},

@@ -23,6 +23,7 @@ struct Recorder::CheckpointCall {
   FirstGraph first;               // of the kind that is not reentrant
   std::vector<Held> held;         // by the graph of a reentrant recomputation
   Tensor returned;                // the input that came back, which a reentrant function's variable holds
+  std::unique_ptr<KeptInput> kept;
   std::vector<std::pair<AtenOperator, Tensor>> results;  // of operators that selective checkpointing keeps, in order
 
   // Runs the body, at first or again, and finds its outputs.
@@ -117,8 +118,10 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
   call->variables.outputs = variables.outputs;
   if (kind.offload) call->back = "layer input, back from the host";
   if (kind.parts > 1) call->back = "layer input, gathered";
+  if (kind.keeper != nullptr) call->kept = kind.keeper->keep(*this, call->inputs.front());
   Tensor output;
   call->run_first(*this, output);
+  if (call->kept) call->kept->leave(*this, call->inputs.front());
   const auto needs_gradient = [](const Tensor& x) { return x.requires_grad(); };
   const bool trains =
       kind.reentrant ? std::any_of(call->inputs.begin(), call->inputs.end(), needs_gradient) : output.requires_grad();
@@ -133,7 +136,7 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
   }
   Tensor& kept = call->inputs.front();
   if (kind.offload) {
-    offloaded_ += kept.shape().elements() * Size(bytes_per_element(kept.dtype())) * writer_.turns(writer_.unit());
+    add_offloaded(kept.shape().elements() * Size(bytes_per_element(kept.dtype())));
     Tensor on_host = placeholder(kept.shape(), kept.dtype());
     on_host.body().requires_grad = kept.requires_grad();
     kept = std::move(on_host);
@@ -155,6 +158,7 @@ std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vec
     const bool comes_back = i == 0 && back != nullptr;
     again.push_back(comes_back ? r.empty(input.shape(), input.dtype(), back, boundary) : r.detach(input));
     again.back().body().requires_grad = input.requires_grad();
+    if (i == 0 && kept) again.back().body().storage = input.body().storage = kept->bring_back(r);
     if (comes_back && input.body().storage != nullptr) input.body().storage = again.back().body().storage;
     again.back().body().leaf = input.requires_grad() ? &leaves[i] : nullptr;
     const Parameter* own = input.requires_grad() ? input.body().leaf : nullptr;
@@ -165,7 +169,7 @@ std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vec
 
 std::vector<Tensor> Recorder::CheckpointCall::recompute(Recorder& recorder, std::vector<Parameter>& leaves) {
   std::vector<Tensor> again = inputs_again(recorder, leaves);
-  if (back != nullptr && kind.reentrant) returned = again.front();
+  if ((back != nullptr && kind.reentrant) || kept) returned = again.front();
   for (std::size_t i = 0; i < variables.inputs.size(); ++i) *variables.inputs[i] = std::move(again[i + 1]);
   const ItemPair backward_items = recorder.items();
   std::vector<Tensor> outputs{recorder.run_checkpoint_again(*this, again.front())};

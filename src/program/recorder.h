@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "program/aten_operators.h"
+#include "program/checkpoint_inputs.h"
 #include "program/tensor.h"
 #include "trace/size.h"
 #include "trace/trace.h"
@@ -139,6 +140,7 @@ class Recorder {
     CheckpointEnd finished = {};
     bool early_stop =
         true;  // the recomputation ends at the last tensor that was saved; reentrant ones run to their end
+    InputKeeper* keeper = nullptr;  // decides instead; only of the reentrant kind
   };
   Tensor checkpoint(Tensor input, const CheckpointKind& kind, const std::function<Tensor(Tensor)>& body,
                     const CheckpointVariables& variables = {});
@@ -148,6 +150,7 @@ class Recorder {
   // Off: none of them is kept until it is on again.
   void set_keeps_results(bool on) { keeps_results_ = on; }
   // Bytes of checkpoints' inputs that have gone to the host since the last call, in all layers.
+  void add_offloaded(const Size& bytes) { offloaded_ += bytes * writer_.turns(writer_.unit()); }
   [[nodiscard]] Size take_offloaded() { return std::exchange(offloaded_, Size()); }
 
   // empty() for the result of an operator, or the result that was kept: then it is not computed again.

@@ -290,7 +290,7 @@ TEST_CASE("an engine must be able to shard as asked", "[validate]") {
           c.plan.sharding.zero = 3;
         }) == "sharding.zero: Megatron shards the optimizer only (sharding.zero 1)\n");
   CHECK(found([](Case& c) { c.plan.implementation = Implementation::megatron; }) ==
-        "implementation: megatron needs engine megatron (engine megatron)\n");
+        "implementation: megatron needs engine megatron or deepspeed (engine megatron)\n");
   CHECK(found([](Case& c) {
           c.plan.engine = Engine::megatron;
           c.plan.implementation = Implementation::liger;

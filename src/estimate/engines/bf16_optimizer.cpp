@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "estimate/engines/flat_groups.h"
+#include "estimate/engines/placement.h"
 
 namespace membill {
 namespace {
@@ -13,7 +14,7 @@ class Bf16Optimizer : public EngineRun {
  public:
   Bf16Optimizer(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
       : r_(recorder),
-        groups_(plan, hardware.count, hardware.rank.value_or(hardware.count - 1)),
+        groups_(plan, data_ranks(plan, hardware).count, data_ranks(plan, hardware).own),
         weight_item_(recorder.writer().item(has_adapters(plan) ? "weights.adapter" : "weights.base")),
         master_item_(recorder.writer().item("weights.master")),
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),

@@ -1,3 +1,4 @@
+#include "blocks/deepspeed_checkpoint.h"
 #include "estimate/engines/bf16_optimizer.h"
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/engine.h"
@@ -36,7 +37,7 @@ bool runs_pipeline(const TrainingPlan& plan) {
 
 bool needs_every_layer(const TrainingPlan& plan) {
   return runs_pipeline(plan) || (plan.engine == Engine::deepspeed && plan.sharding.zero > 0) ||
-         (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
+         calls_deepspeed_checkpoint(plan) || (shards_parameters(plan) && engine_word(plan, "wrap", "block") == "none");
 }
 
 std::int64_t pinned_bytes(std::int64_t bytes) {

@@ -49,6 +49,15 @@ std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware) 
   return plan.sharding.shard_group.value_or(hardware.count / hardware.nodes);
 }
 
+DataRanks data_ranks(const TrainingPlan& plan, const Hardware& hardware) {
+  const std::int64_t tp = plan.parallel.tp, count = hardware.count / tp;
+  return {count, hardware.rank ? *hardware.rank / tp : count - 1};
+}
+
+bool runs_megatron_layers(const TrainingPlan& plan) {
+  return plan.engine == Engine::megatron || plan.implementation == Implementation::megatron;
+}
+
 bool shards_codes(const TrainingPlan& plan) {
   return is_fsdp(plan) && shards_parameters(plan) && code_storage(plan) != DType::uint8;
 }

@@ -32,6 +32,13 @@ struct OffloadPlan {
 [[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
 // Cards that share a parameter under FSDP: of a hybrid group, one node's unless the plan says otherwise; else all.
 [[nodiscard]] std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware);
+// The rank's place among those that divide ZeRO's states: all, or one of each tensor-parallel group. Not named: the last.
+struct DataRanks {
+  std::int64_t count = 1, own = 0;
+};
+[[nodiscard]] DataRanks data_ranks(const TrainingPlan& plan, const Hardware& hardware);
+// Whether Megatron's GPT runs, under its own engine or DeepSpeed.
+[[nodiscard]] bool runs_megatron_layers(const TrainingPlan& plan);
 // Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
 [[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.

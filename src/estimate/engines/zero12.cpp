@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimate/engines/flat_groups.h"
+#include "estimate/engines/placement.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -17,9 +18,9 @@ class Zero12 : public EngineRun {
   Zero12(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware, std::int64_t hidden)
       : r_(recorder),
         plan_(plan),
-        groups_(plan, hardware.count, hardware.rank.value_or(hardware.count - 1)),
+        groups_(plan, data_ranks(plan, hardware).count, data_ranks(plan, hardware).own),
         bucket_elements_(reduce_bucket_elements(plan, hidden)),
-        rank_(hardware.rank.value_or(hardware.count - 1)),
+        rank_(data_ranks(plan, hardware).own),
         overlaps_(engine_flag(plan, "overlap_comm", false)),
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
         on_host_(plan.sharding.offload != "none"),

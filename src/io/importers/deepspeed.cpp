@@ -115,7 +115,8 @@ constexpr KeyRow kRows[] = {
     {"tensor_parallel.autotp_size", "", "tensor parallel degree", {}, "tensor_parallel/config.py"},
     {"sequence_parallel_size", "", "Ulysses degree"},
     {"activation_checkpointing", "",
-     "only for code that calls DeepSpeed's checkpoint function: Hugging Face models do not"},
+     "only for code that calls DeepSpeed's checkpoint function, which Hugging Face models do not: "
+     "sharding.partition_activations, sharding.cpu_checkpointing"},
 };
 
 constexpr std::string_view kHarmless =
