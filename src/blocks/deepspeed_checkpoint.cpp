@@ -97,7 +97,9 @@ class InParts : public InputKeeper {
 class InParts::Input : public KeptInput {
  public:
   Input(Recorder& r, InParts& keeper, const Tensor& input)
-      : keeper_(keeper), whole_(input.shape()), part_{whole_.rows, r.symbols().ceil_div(whole_.width, keeper.parts_)},
+      : keeper_(keeper),
+        whole_(input.shape()),
+        part_{whole_.rows, r.symbols().ceil_div(whole_.width, keeper.parts_)},
         type_(input.dtype()) {
     Tensor own = like(r, part_, type_, "layer input, this rank's part");
     const bool buffers = keeper.buffer_count_ > 0;

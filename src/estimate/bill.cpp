@@ -97,7 +97,7 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   if (!job.activations_known) add_unknown_activations(bill.items);
   bill.items.push_back(runtime_line("runtime.context", context_bytes(hardware, plan)));
   bill.items.back().source = context_source(hardware, plan);
-  for (const Communicator& one : communicators(plan, hardware)) {
+  for (const Communicator& one : communicators(plan, hardware, job.tied_embeddings)) {
     bill.items.push_back(runtime_line(one.id, one.bytes));
     bill.items.back().formula = std::to_string(one.ranks) + " ranks; " + bill.items.back().formula;
   }

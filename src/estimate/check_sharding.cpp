@@ -190,6 +190,22 @@ std::int64_t replica_cards(const ParallelPlan& p) {
   return cards;
 }
 
+// deepspeed 0.18 runtime/zero/mics.py; gone in 0.19.8.
+void check_mics(const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
+  const auto ranks = static_cast<std::int64_t>(engine_number(plan, "mics_shard_size", 0));
+  if (ranks < 1) return;
+  const char* key = "sharding.mics_shard_size";
+  if (!runs_mics(plan)) return problems.add({"", key, "is for ZeRO-3 only", "engine deepspeed, sharding.zero 3"});
+  const auto release = plan.software.find("deepspeed");
+  if (release != plan.software.end() && !is_before(release->second, 0, 19, 8))
+    problems.add({"", key, "DeepSpeed " + release->second + " no longer has MiCS", "sharding.zero_hpz_partition_size"});
+  divides(ranks, hardware.count, key, "cards", problems);
+  if (plan.sharding.offload != "none" && ranks < hardware.count)
+    problems.add({"", "sharding.offload", "MiCS refuses to offload", "sharding.offload none"});
+  if (engine_number(plan, "zero_hpz_partition_size", 1) > 1)
+    problems.add({"", key, "does not go with a secondary partition", "sharding.zero_hpz_partition_size 1"});
+}
+
 void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
   const std::int64_t count = hardware.count;
   if (count < 1) problems.add({"", "hardware.count", "must be at least 1, not " + std::to_string(count), ""});
@@ -209,6 +225,7 @@ void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& p
   }
   divides(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1)), count,
           "sharding.zero_hpz_partition_size", "cards", problems);
+  check_mics(plan, hardware, problems);
   if (plan.engine == Engine::torch && count > 1 && replica == 1) {
     problems.add({"", "hardware.count", "engine torch runs on one card, not " + std::to_string(count), "engine ddp"});
   }
@@ -227,9 +244,14 @@ void check_torch_autocast(const TrainingPlan& plan, Problems& problems) {
 }
 
 void check_trained_rows(const TrainingPlan& plan, Problems& problems) {
-  if (plan.adapter.trainable_tokens == 0 || !shards_parameters(plan)) return;
-  problems.add({"", "adapter.trainable_tokens", "trained rows of an embedding that is sharded are not billed",
-                "engine ddp, or deepspeed with sharding.zero 2"});
+  const bool fails = shards_parameters(plan) && plan.engine != Engine::fsdp2;
+  if (plan.adapter.trainable_tokens == 0 || !fails) return;
+  const bool zero3 = plan.engine == Engine::deepspeed;
+  // tuners/trainable_tokens/layer.py update_layer; torch/distributed/fsdp/_flat_param.py _validate_tensors_to_flatten
+  problems.add({"", "adapter.trainable_tokens",
+                zero3 ? "PEFT reads rows of the embedding, of which ZeRO-3 has left none"
+                      : "FSDP1 does not flatten them with the embedding, which is of another type",
+                zero3 ? "engine fsdp2, or sharding.zero 2" : "engine fsdp2"});
 }
 
 }  // namespace

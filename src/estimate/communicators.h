@@ -19,10 +19,12 @@ struct Communicator {
 // One for each group of two ranks or more in which the plan's engine communicates: all ranks; then, as the layout has them, the tensor-,
 // data-, context-, pipeline- and expert-parallel ones. Buffers are taken at a group's first collective and grow with channels and
 // peers, not with messages. The first also loads the library's kernels. What was measured on the user's own machine
-// (GpuSpec::communicator) stands for all of them.
-[[nodiscard]] std::vector<Communicator> communicators(const TrainingPlan& plan, const Hardware& hardware);
+// (GpuSpec::communicator) stands for all of them. `tied`: the model's head is its embedding, whose copies on the first and the last
+// pipeline stage share their gradient. Of hardware.rank, else the first.
+[[nodiscard]] std::vector<Communicator> communicators(const TrainingPlan& plan, const Hardware& hardware,
+                                                      bool tied = false);
 
 // Their sum.
-[[nodiscard]] Range communicator_bytes(const TrainingPlan& plan, const Hardware& hardware);
+[[nodiscard]] Range communicator_bytes(const TrainingPlan& plan, const Hardware& hardware, bool tied = false);
 
 }  // namespace membill

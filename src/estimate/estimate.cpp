@@ -122,6 +122,7 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
         "precision: " + std::string(plan.engine == Engine::megatron ? "Megatron" : "DeepSpeed") + " runs " +
         std::string(regime(given.precision).name) + " as " + std::string(regime(plan.precision).name) +
         ", with fp32 masters in its optimizer");
+  if (runs_mics(plan)) report.assumptions.push_back("MiCS: as DeepSpeed 0.18 runs it, which 0.19.8 no longer does");
   if (plan.implementation != given.implementation)
     report.assumptions.push_back("implementation: Megatron runs its own layers");
   return report;

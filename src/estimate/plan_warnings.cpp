@@ -37,6 +37,11 @@ void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& w
   if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&
       weight_format(plan.weights).quantized)
     warnings.push_back("ZeRO below stage 3 keeps the quantised weights whole on every rank");
+  if (runs_mics(plan) && plan.loop == Loop::trainer)
+    warnings.push_back(
+        "MiCS needs a model that is built under deepspeed.zero.MiCS_Init: Transformers' from_pretrained builds it "
+        "under "
+        "deepspeed.zero.Init, and DeepSpeed then stops");
   const bool names_nvme =
       plan.sharding.offload == "nvme" || engine_word(plan, "offload_optimizer_device", "") == "nvme";
   if (plan.engine == Engine::deepspeed && plan.sharding.zero < 3 && plan.sharding.offload != "none" && names_nvme)

@@ -347,16 +347,21 @@ Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given
   const ModelSpec model = plan.implementation == Implementation::megatron
                               ? rank_model(given_model, plan, pipeline_stage(plan, hardware))
                               : staged_model(given_model, given_plan);
+  const auto run_job = [tied = given_model.tied_embeddings](auto&&... inputs) {
+    Simulation job = JobRun(inputs...).run();
+    job.tied_embeddings = tied;
+    return job;
+  };
   const bool one_unit = plan.engine == Engine::fsdp2 && has_reference(plan) && !has_adapters(plan);  // of the reference
   if (!kind.expand && !one_unit && !needs_every_layer(plan)) {
     try {
-      return JobRun(model, plan, hardware, kind).run();
+      return run_job(model, plan, hardware, kind);
     } catch (const NotPeriodic&) {
       // A layer differs from the one before it: every layer is written out.
     }
   }
   kind.expand = true;
-  return JobRun(model, plan, hardware, kind).run();
+  return run_job(model, plan, hardware, kind);
 }
 
 }  // namespace

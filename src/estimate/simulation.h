@@ -19,6 +19,7 @@ struct Simulation {
   SymbolTable symbols;
   std::int64_t trainable_parameters = 0;
   bool activations_known = true;  // false: the model type has no block program; only parameters and states are billed
+  bool tied_embeddings = false;   // of the whole model
   std::map<std::string, std::int64_t> host, nvme;  // bytes in host memory and in files on NVMe by item id
   std::vector<std::string> assumptions, warnings;
 };

@@ -102,7 +102,6 @@ std::string unbilled_deepspeed(const Plan& plan) {
   if (s.zero == 3 && runs_torch_autocast(plan)) return "torch_autocast at stage 3";
   if (s.zero == 3 && runs_megatron_layers(plan)) return "ZeRO-3 over Megatron's layers";
   if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
-  if (engine_number(plan, "mics_shard_size", 0) > 0) return "MiCS, which DeepSpeed 0.19.8 no longer has,";
   return {};
 }
 

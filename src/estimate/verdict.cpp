@@ -25,8 +25,8 @@ AllocatorSettings allocator_settings(const AllocatorPlan& plan) {
 }
 
 // What a process holds of its card outside of the caching allocator.
-Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan) {
-  const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(plan, hardware);
+Range beside_allocator(const Hardware& hardware, const TrainingPlan& plan, bool tied) {
+  const Range context = context_bytes(hardware, plan), communicator = communicator_bytes(plan, hardware, tied);
   return {checked_add(*context.low, *communicator.low), checked_add(*context.likely, *communicator.likely),
           checked_add(*context.high, *communicator.high)};
 }
@@ -47,7 +47,7 @@ class Judgement {
         engine_(plan.engine),
         lengths_vary_(lengths_vary(plan)),
         hardware_(shared_hardware(plan, hardware)),
-        beside_(beside_allocator(hardware, plan)) {
+        beside_(beside_allocator(hardware, plan, job.tied_embeddings)) {
     if (const auto usable = hardware_.usable()) capacity_ = usable->count();
   }
 

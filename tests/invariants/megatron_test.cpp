@@ -2,6 +2,7 @@
 // communicates has its line, and what a step makes it frees.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -123,11 +124,13 @@ TEST_CASE("megatron: experts that are recomputed leave their input and its gradi
 }
 
 TEST_CASE("communicators: a line for each group that the layout makes") {
-  const auto ids = [](const TrainingPlan& plan, std::int64_t cards) {
+  const auto ids = [](const TrainingPlan& plan, std::int64_t cards, std::optional<std::int64_t> rank = {},
+                      bool tied = false) {
     Hardware hardware;
     hardware.count = cards;
+    hardware.rank = rank;
     std::string text;
-    for (const Communicator& one : communicators(plan, hardware)) {
+    for (const Communicator& one : communicators(plan, hardware, tied)) {
       std::string id(one.id.substr(std::string_view("runtime.communicator").size()));
       text += (text.empty() ? "" : " ") + (id.empty() ? "all" : id.substr(1)) + ":" + std::to_string(one.ranks);
       CHECK(*one.bytes.low <= *one.bytes.likely);
@@ -148,7 +151,21 @@ TEST_CASE("communicators: a line for each group that the layout makes") {
   hybrid.sharding.shard_group = 4;
   CHECK(ids(hybrid, 16) == "all:16 shard:4 data:4");
   CHECK(ids(megatron(2, 2, 1), 16) == "all:16 tensor:2 pipeline:2 data:4 model:16");
-  CHECK(ids(megatron(2, 1, 4), 16) == "all:16 tensor:2 data:8 model:16 expert:4 expert_data:4");
+  CHECK(ids(megatron(2, 1, 4), 16) == "all:16 tensor:2 data:8 model:16 expert:4 expert_model:4 expert_data:4");
+  // The ends of a pipeline share a tied embedding; those between do not.
+  CHECK(ids(megatron(2, 4, 1), 8, 0, true) == "all:8 tensor:2 pipeline:4 embedding:2 model:8");
+  CHECK(ids(megatron(2, 4, 1), 8, 7, true) == "all:8 tensor:2 pipeline:4 embedding:2 model:8");
+  CHECK(ids(megatron(2, 4, 1), 8, 3, true) == "all:8 tensor:2 pipeline:4 model:8");
+  CHECK(ids(megatron(2, 1, 1), 8, 0, true) == "all:8 tensor:2 data:4 model:8");
+  TrainingPlan experts = megatron(2, 2, 4);
+  experts.sharding.zero = 0;
+  experts.sharding.engine_keys = {{"moe_router_load_balancing_type", "aux_loss"},
+                                  {"moe_token_dispatcher_type", "allgather"}};
+  CHECK(ids(experts, 16) ==
+        "all:16 tensor:2 pipeline:2 data:4 model:4 router:2 expert_model:4 expert_data:2 expert_norm:8");
+  zero.sharding.zero = 3;
+  zero.sharding.engine_keys["mics_shard_size"] = "4";
+  CHECK(ids(zero, 8) == "all:8 data:8 shard:4 replica:2");
 }
 
 TEST_CASE("communicators: the bill has their lines and the device total their sum") {

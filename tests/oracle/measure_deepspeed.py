@@ -5,7 +5,10 @@ rows: those of data/measurements/oracle-sharded.jsonl whose source is this scrip
 
 Hugging Face's layers, or Megatron-core's with tensor parallelism (implementation megatron). measure_sharded.py,
 which measures one rank of many, is to be on PYTHONPATH, for Megatron's layers megatron-core 0.16.1 as well."""
+import contextlib
+import functools
 import sys
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import measure_sharded as base
@@ -21,12 +24,14 @@ SECTION = {"partition_activations": "partition_activations", "cpu_checkpointing"
 def run_of(row):
     """What measure_sharded.py calls a run."""
     job, sharding = row["job"], row["job"].get("sharding", {})
-    buckets = {ours: sharding[theirs] for ours, theirs in (("reduce", "reduce_bucket_size"), ("allgather", "allgather_bucket_size"))
-               if theirs in sharding}
+    names = (("reduce", "reduce_bucket_size"), ("allgather", "allgather_bucket_size"), ("prefetch", "stage3_prefetch_bucket_size"),
+             ("persistence", "stage3_param_persistence_threshold"), ("max_live", "stage3_max_live_parameters"),
+             ("reuse", "stage3_max_reuse_distance"), ("sub_group", "sub_group_size"))
+    buckets = {ours: sharding[theirs] for ours, theirs in names if theirs in sharding}
     return {"engine": "deepspeed", "world": job["hardware"]["count"], "rank": row.get("run", {}).get("rank", 0),
             "zero": sharding.get("zero", 0), "batch": job["batch"], "seq": job["seq"], "accumulate": job.get("accumulate", 1),
             "weights": "bf16", "precision": "bf16", "attention": "flash", "buckets": buckets, "steps": 2,
-            "overlap_comm": sharding.get("overlap_comm"), "checkpointing": "reentrant", "clip": True}
+            "overlap_comm": sharding.get("overlap_comm"), "clip": True}
 
 
 def section_of(job):
@@ -86,6 +91,14 @@ def model_parallel_unit(state):
     return SimpleNamespace(**names)
 
 
+def construction(job, config):
+    """MiCS, which DeepSpeed had until 0.19.7, partitions the model while it is built."""
+    import deepspeed
+    if "mics_shard_size" in job["sharding"]:
+        return deepspeed.zero.MiCS_Init(config_dict_or_path=config)
+    return contextlib.nullcontext()
+
+
 class Engine(base.DeepSpeedEngine):
     def __init__(self, row, run):
         import deepspeed
@@ -93,6 +106,8 @@ class Engine(base.DeepSpeedEngine):
         self.run, job = run, row["job"]
         self.config(row, run)
         self.ds["activation_checkpointing"] = section_of(job)
+        if "mics_shard_size" in job["sharding"]:
+            self.ds["zero_optimization"]["mics_shard_size"] = job["sharding"]["mics_shard_size"]
         dist.init_distributed(dist_backend=None, dist_init_required=False)
         mpu = None
         megatron = job.get("implementation") == "megatron"
@@ -100,12 +115,14 @@ class Engine(base.DeepSpeedEngine):
             from megatron.core import parallel_state
             parallel_state.initialize_model_parallel(tensor_model_parallel_size=models.degree(job, "tp"), create_gloo_process_groups=False)
             mpu = model_parallel_unit(parallel_state)
-        self.model = layers_of_megatron(row) if megatron else layers_of_hugging_face(row, run)
+        build = functools.partial(layers_of_megatron, row) if megatron else functools.partial(layers_of_hugging_face, row, run)
+        with construction(job, self.ds):
+            self.model = build()
         deepspeed.checkpointing.configure(mpu, deepspeed_config=self.ds)
-        if not megatron:
+        if section_of(job) and not megatron:
             call_deepspeed(self.model)
         params = list(self.model.parameters())
-        self.count = self.trainable = sum(p.numel() for p in params)
+        self.count = self.trainable = sum(getattr(p, "ds_numel", p.numel()) for p in params)
         opt = base.measure.optimizer_for({**run, "optimizer": "adamw", "impl": job.get("optimizer_impl", "foreach")}, params)
         self.engine, self.opt, _, _ = deepspeed.initialize(model=self.model, optimizer=opt, model_parameters=params, config=self.ds, mpu=mpu)
         self.model = self.engine
@@ -115,10 +132,18 @@ def measure(row, run):
     base.ENGINES["deepspeed"] = Engine
     out = REAL(row, run)
     return {**{key: row[key] for key in ("config", "job", "run") if key in row}, **out,
-            "source": "DeepSpeed 0.19.8 on the phantom GPU (tests/oracle/measure_deepspeed.py), torch " + torch.__version__}
+            "source": "DeepSpeed " + version("deepspeed") + " on the phantom GPU (tests/oracle/measure_deepspeed.py), torch " + torch.__version__}
+
+
+def patch():
+    import deepspeed.runtime.zero.stage_1_and_2 as stages
+    if not hasattr(stages, "is_invalid_grad_norm"):  # of releases before 0.19
+        stages.is_invalid_grad_norm = lambda norm: False
+    PATCH()
 
 
 REAL, base.measure_engine = base.measure_engine, measure
+PATCH, base.patch_deepspeed = base.patch_deepspeed, patch
 
 
 class Rows:

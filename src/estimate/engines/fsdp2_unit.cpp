@@ -18,6 +18,7 @@ void Fsdp2Builder::add(Fsdp2Unit& unit, Module& module) {
     add(unit, module.adapter->up, adapter);
     if (module.adapter->magnitude != nullptr) add(unit, *module.adapter->magnitude, adapter);
   }
+  if (module.trained_rows != nullptr) add(unit, module.trained_rows->delta, adapter);
   if (module.original != nullptr) add(unit, *module.original, base);
   if (module.original_bias != nullptr) add(unit, *module.original_bias, base);
 }

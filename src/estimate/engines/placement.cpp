@@ -45,8 +45,13 @@ DType stored_dtype(const TrainingPlan& plan, DType dtype, bool trained) {
 }
 
 std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware) {
+  if (runs_mics(plan)) return static_cast<std::int64_t>(engine_number(plan, "mics_shard_size", 1));
   if (plan.sharding.fsdp != "hybrid_shard") return hardware.count;
   return plan.sharding.shard_group.value_or(hardware.count / hardware.nodes);
+}
+
+bool runs_mics(const TrainingPlan& plan) {
+  return plan.engine == Engine::deepspeed && plan.sharding.zero == 3 && engine_number(plan, "mics_shard_size", 0) > 0;
 }
 
 DataRanks data_ranks(const TrainingPlan& plan, const Hardware& hardware) {

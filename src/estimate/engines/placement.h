@@ -30,7 +30,9 @@ struct OffloadPlan {
 [[nodiscard]] OffloadPlan offload_plan(const TrainingPlan& plan);
 // Whether a parameter is a tensor of its own: not where the engine shards it or holds it in a flat group.
 [[nodiscard]] bool has_own_memory(const TrainingPlan& plan, bool trained);
-// Cards that share a parameter under FSDP: of a hybrid group, one node's unless the plan says otherwise; else all.
+// Whether ZeRO-3 divides the model over groups of ranks only (MiCS), as DeepSpeed before 0.19.8 does.
+[[nodiscard]] bool runs_mics(const TrainingPlan& plan);
+// Cards that share a parameter: of FSDP's hybrid group, one node's unless the plan says otherwise; of a group of MiCS; else all.
 [[nodiscard]] std::int64_t sharding_ranks(const TrainingPlan& plan, const Hardware& hardware);
 // The rank's place among those that divide ZeRO's states: all, or one of each tensor-parallel group. Not named: the last.
 struct DataRanks {

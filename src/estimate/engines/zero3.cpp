@@ -21,7 +21,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
       : r_(recorder),
         plan_(plan),
         tied_(model.tied_embeddings),
-        ranks_(hardware.count),
+        ranks_(sharding_ranks(plan, hardware)),
         second_group_(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1))),
         persistence_(zero3_limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
         bucket_elements_(reduce_bucket_elements(plan, model.hidden)),
@@ -29,7 +29,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
         contiguous_(engine_flag(plan, "contiguous_gradients", true)),
         type_(deepspeed_dtype(plan)),
         gradient_type_(accumulation_dtype(plan)),
-        coordinator_(recorder, gather_limits(plan, hardware.count, model.hidden)),
+        coordinator_(recorder, gather_limits(plan, sharding_ranks(plan, hardware), model.hidden)),
         bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
         gradient_item_(recorder.writer().item("gradients")) {
     r_.set_parameter_use(this);

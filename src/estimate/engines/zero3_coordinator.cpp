@@ -22,7 +22,7 @@ GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::in
   constexpr std::int64_t kNineTenths = 9;
   return {ranks, zero3_limit(plan, "stage3_prefetch_bucket_size", kPrefetch, hidden * hidden * kNineTenths / 10),
           zero3_limit(plan, "stage3_max_live_parameters", kLive, live),
-          zero3_limit(plan, "stage3_max_reuse_distance", kReuse, reuse)};
+          zero3_limit(plan, "stage3_max_reuse_distance", kReuse, reuse), !runs_mics(plan)};
 }
 
 // all_gather_coalesced: one parameter is gathered in place, several into a flat tensor from which each is copied when it is needed.
@@ -40,9 +40,9 @@ void Zero3Coordinator::gather(const Group& parameters) {
       inputs.push_back(r_.empty({Size(p->part), Size(1)}, p->type, "partition from the host", flat_item_));
     in_flight_[p] = gather;
   }
-  if (parameters.size() == 1) {
-    Partitioned& only = *parameters.front();
-    only.whole = r_.empty({Size(only.part * limits_.ranks), Size(1)}, only.type, "gathered parameter", only.item);
+  if (parameters.size() == 1 || !limits_.joined) {
+    for (Partitioned* p : parameters)
+      p->whole = r_.empty({Size(p->part * limits_.ranks), Size(1)}, p->type, "gathered parameter", p->item);
     gather->done = true;
   } else {
     gather->flat = r_.empty({bytes, Size(1)}, DType::uint8, "all-gather output", flat_item_);

@@ -37,6 +37,7 @@ struct Partitioned {
 struct GatherLimits {
   std::int64_t ranks = 1;
   std::int64_t prefetch = 0, live = 0, reuse = 0;
+  bool joined = true;  // several parameters are gathered into one tensor; MiCS gathers each in its own
 };
 
 // A limit as the plan gives it; `automatic`: "auto" as transformers fills it in (integrations/deepspeed.py trainer_config_finalize).
