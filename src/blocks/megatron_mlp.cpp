@@ -14,15 +14,16 @@ Tensor fused_activation(Forward& f, const Tensor& x, Parameter* bias, const Size
   const Tensor kept = node ? r.saved(x) : Tensor();
   Tensor out = r.empty({x.rows(), width}, x.dtype(), "activation");
   if (!node) return out;
-  r.record(
-      {&out}, {r.edge(x), r.edge(offset)},
-      [kept, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
-       b = offset.defined() ? offset.shape() : Shape{}, own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
-        Gradients result(2);
-        result[0] = rec.empty(shape, type, "gradient of the activation");
-        if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
-        return result;
-      });
+  r.record({&out}, {r.edge(x), r.edge(offset)},
+           [kept, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
+            b = offset.defined() ? offset.shape() : Shape{},
+            own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
+             Gradients result(2);
+             result[0] = rec.empty(shape, type, "gradient of the activation");
+             g[0].drop();  // a function written in Python gives up what came in before the bias's sum
+             if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
+             return result;
+           });
   return out;
 }
 

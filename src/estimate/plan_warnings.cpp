@@ -34,6 +34,8 @@ void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& w
   if (fsdp && is_4bit(plan.weights) && !shards_codes(plan))
     warnings.push_back(
         "4-bit weights stored as uint8 stay whole on every rank: sharding.quant_storage bf16 lets FSDP cut them");
+  if (shards_parameters(plan) && codes_are_buffers(plan))
+    warnings.push_back("packed weights of GPTQ and AWQ are buffers, which stay whole on every rank");
   if (plan.engine == Engine::deepspeed && (plan.sharding.zero == 1 || plan.sharding.zero == 2) &&
       weight_format(plan.weights).quantized)
     warnings.push_back("ZeRO below stage 3 keeps the quantised weights whole on every rank");

@@ -83,13 +83,21 @@ std::string unbilled_adapters(const Plan& plan) {
   return unless(billed, std::string(word_of(kMethodWords, plan.method)) + " in such a job");
 }
 
+// What stage 3 does with the codes has been measured.
+bool shards_or_keeps_codes(Packing packing) {
+  return is_one_of(packing, {Packing::gptq, Packing::awq, Packing::half_quadratic});
+}
+
 // Packed weights of others than bitsandbytes have been measured in Hugging Face's code on whole models.
 bool is_packed_elsewhere(const Plan& plan) {
   const WeightFormatRow& row = weight_format(plan.weights);
   if (!row.quantized || row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8) return false;
   // Codes are buffers or of types that DeepSpeed 0.19 runtime/engine.py CASTABLE_DTYPES lacks: below stage 3 it leaves them as they are.
+  // gptqmodel's are buffers, which nobody shards. HQQ's are parameters of integers: stage 3 divides them, FSDP1 refuses them.
   const bool below_3 = plan.engine == Engine::deepspeed && plan.sharding.zero < 3;
-  const bool whole = (below_3 || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) &&
+  const bool sharded = (codes_are_buffers(plan) && plan.engine == Engine::fsdp2) ||
+                       (shards_or_keeps_codes(row.packing) && plan.engine == Engine::deepspeed);
+  const bool whole = (below_3 || sharded || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) &&
                      is_one_of(plan.implementation, {Implementation::hf, Implementation::liger});
   return !whole ||
          !is_one_of(plan.method, {Method::lora, Method::oft, Method::prompt, Method::prefix, Method::ptuning});
@@ -97,9 +105,10 @@ bool is_packed_elsewhere(const Plan& plan) {
 
 std::string unbilled_deepspeed(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
-  if (s.zero == 3 && weight_format(plan.weights).quantized && !is_4bit(plan.weights))
-    return "ZeRO-3 over " + std::string(weight_format(plan.weights).name);
-  if (s.zero == 3 && runs_torch_autocast(plan)) return "torch_autocast at stage 3";
+  const WeightFormatRow& row = weight_format(plan.weights);
+  if (s.zero == 3 && row.quantized && !is_4bit(plan.weights) && !shards_or_keeps_codes(row.packing))
+    return "ZeRO-3 over " + std::string(row.name);
+  if (runs_mics(plan) && runs_torch_autocast(plan)) return "torch_autocast with MiCS";
   if (s.zero == 3 && runs_megatron_layers(plan)) return "ZeRO-3 over Megatron's layers";
   if (s.zero == 0 && s.offload != "none") return "offload " + s.offload;
   return {};
@@ -112,7 +121,7 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && engine_word(plan, "wrap", "") == "peft") return "FSDP2 with PEFT's wrapping";
   const bool four_bits = is_4bit(plan.weights);
-  if (weight_format(plan.weights).quantized && !four_bits)
+  if (weight_format(plan.weights).quantized && !four_bits && !(second && codes_are_buffers(plan)))
     return "FSDP over " + std::string(weight_format(plan.weights).name);
   const bool floating = engine_word(plan, "quant_storage", "uint8") != "uint8";
   if (four_bits && !floating && (!second || plan.loop != Loop::trainer))
@@ -194,7 +203,7 @@ constexpr std::array kLimits{
             return std::string(row.name) + (row.adapters ? " in such a job" : " in training");
           },
           "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card, ddp or ZeRO below stage "
-          "3"},
+          "3; gptq and awq with FSDP2 and ZeRO-3, too, hqq with ZeRO-3"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but badam, lisa"},

@@ -19,7 +19,42 @@ Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
 
 // torch.nn.functional.linear: mm, whose weight gradient is made before the input's; or addmm with a bias, the other way round.
 // Autocast converts an operator's arguments from the last to the first, as GCC evaluates them.
+// deepspeed 0.19 runtime/zero/linear.py LinearFunctionForZeroStage3 under autocast: input and weight are saved as they are, and what
+// autocast casts lives inside of the function only.
+Tensor Recorder::run_function_linear(const Tensor& x, Parameter& weight, Parameter* bias) {
+  const DType type = *autocast_;
+  const Shape w = weight.value.shape();
+  const Tensor offset = bias != nullptr ? bias->value : Tensor();
+  const auto cast_inside = [type](Recorder& r, const Tensor& tensor) {
+    return tensor.dtype() == type ? tensor : r.empty(tensor.shape(), type, "as autocast casts it");
+  };
+  Tensor out;
+  {
+    const Tensor in = cast_inside(*this, x), matrix = cast_inside(*this, weight.value);
+    out = empty({x.rows(), w.rows}, type, weight.label);
+    use_matmul_workspace();
+  }
+  if (!needs_node({&x, &weight.value, &offset})) return out;
+  record({&out}, {edge(x), edge(weight.value), edge(offset)},
+         [kept = saved(x), kept_weight = saved(weight.value), cast_inside, type, w, own = writer_.item("gradients"),
+          biased = offset.defined() && offset.requires_grad()](Recorder& r, Gradients&) {
+           Gradients result(3);
+           const Tensor matrix = cast_inside(r, kept_weight);
+           result[0] = r.empty(kept.shape(), type, "input gradient");
+           r.use_matmul_workspace();
+           if (kept_weight.requires_grad()) {
+             const Tensor in = cast_inside(r, kept);
+             result[1] = r.empty(w, type, "weight gradient", own);
+             r.use_matmul_workspace();
+           }
+           if (biased) result[2] = r.empty({w.rows, Size(1)}, type, "bias gradient", own);
+           return result;
+         });
+  return out;
+}
+
 Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
+  if (linear_saves_input_ && autocast_) return run_function_linear(x, weight, bias);
   const DType type = autocast_.value_or(weight.value.dtype());
   const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
   const Tensor matrix = working_copy(weight, type);

@@ -267,6 +267,7 @@ class Recorder {
   struct CheckpointCall;
 
   Tensor run_linear(Tensor x, Parameter& weight, Parameter* bias);
+  Tensor run_function_linear(const Tensor& x, Parameter& weight, Parameter* bias);
   Tensor run_embedding(const Tensor& ids, Parameter& table);
   Tensor run_grouped_linear(Tensor x, Parameter& weight, const Tensor& offsets, const Size& outputs);
   // Larger of two shapes by elements: what broadcasting gives here.

@@ -25,6 +25,21 @@ std::string engine_of(const OracleRow& row) {
   }
 }
 
+// requested_bytes counts a freed block until the streams that used it have passed, allocated_bytes does not (torch 2.15
+// c10/cuda/CUDACachingAllocator.cpp free, free_block). The phantom card's streams pass at the allocator's next call only. Where a
+// phase requested more than it had allocated, such blocks are all of the difference, and the allocated bytes are what lived.
+bool counts_freed_blocks(const OracleRow& row, const std::string& key) {
+  const auto allocated = row.allocated.find(key);
+  return allocated != row.allocated.end() && row.requested.at(key) > allocated->second;
+}
+
+void add_phase(Scoreboard& board, const OracleRow& row, const Predicted& predicted, const std::string& key) {
+  if (counts_freed_blocks(row, key) && predicted.allocated.count(key) != 0)
+    return board.add("waiting, " + engine_of(row) + ", allocated", key,
+                     relative_error(predicted.allocated.at(key), row.allocated.at(key)));
+  board.add(engine_of(row) + " " + row.method, key, relative_error(predicted.requested.at(key), row.requested.at(key)));
+}
+
 void check(const Errors& errors, double median, double worst) {
   CHECK(errors.median() < median);
   CHECK(errors.worst() < worst);
@@ -46,7 +61,7 @@ TEST_CASE("ranks of sharded jobs are not further off than recorded") {
     const Predicted predicted = predict(row, true);
     for (const auto& [key, measured] : row.requested)
       if (predicted.requested.count(key) != 0 && (key.find("peak") == 0 || key == "wrapped" || key == "after_zero"))
-        board.add(engine_of(row) + " " + row.method, key, relative_error(predicted.requested.at(key), measured));
+        add_phase(board, row, predicted, key);
     if (row.plan.sharding.offload != "none")
       board.add("host memory, " + engine_of(row), "in all", relative_error(predicted.host, row.host));
     if (row.nvme > 0) board.add("files on NVMe, " + engine_of(row), "in all", relative_error(predicted.nvme, row.nvme));

@@ -102,7 +102,7 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
           c.plan.weights = WeightFormat::mxfp4;
         }) ==
         "weights: mxfp4 in training is not billed yet (fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with "
-        "adapters on one card, ddp or ZeRO below stage 3)\n");
+        "adapters on one card, ddp or ZeRO below stage 3; gptq and awq with FSDP2 and ZeRO-3, too, hqq with ZeRO-3)\n");
   CHECK(found([](Case& c) {
           c.plan.checkpointing.mode = Checkpointing::selective;
           c.plan.checkpointing.selective = {"mlp"};

@@ -63,6 +63,11 @@ bool runs_megatron_layers(const TrainingPlan& plan) {
   return plan.engine == Engine::megatron || plan.implementation == Implementation::megatron;
 }
 
+bool codes_are_buffers(const TrainingPlan& plan) {
+  const Packing packing = weight_format(plan.weights).packing;
+  return packing == Packing::gptq || packing == Packing::awq;
+}
+
 bool shards_codes(const TrainingPlan& plan) {
   return is_fsdp(plan) && shards_parameters(plan) && code_storage(plan) != DType::uint8;
 }

@@ -41,6 +41,8 @@ struct DataRanks {
 [[nodiscard]] DataRanks data_ranks(const TrainingPlan& plan, const Hardware& hardware);
 // Whether Megatron's GPT runs, under its own engine or DeepSpeed.
 [[nodiscard]] bool runs_megatron_layers(const TrainingPlan& plan);
+// Whether the packed codes are buffers of their modules, as gptqmodel's are: no engine shards them.
+[[nodiscard]] bool codes_are_buffers(const TrainingPlan& plan);
 // Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
 [[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -9,7 +10,9 @@
 #include "estimate/engines/flat_groups.h"
 #include "estimate/engines/zero3_coordinator.h"
 #include "estimate/engines/zero3_host.h"
+#include "estimate/engines/zero3_reducer.h"
 #include "estimate/engines/zero3_saving.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {
@@ -24,13 +27,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
         ranks_(sharding_ranks(plan, hardware)),
         second_group_(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1))),
         persistence_(zero3_limit(plan, "stage3_param_persistence_threshold", kPersistence, 10 * model.hidden)),
-        bucket_elements_(reduce_bucket_elements(plan, model.hidden)),
         offload_(offload_plan(plan)),
-        contiguous_(engine_flag(plan, "contiguous_gradients", true)),
-        type_(deepspeed_dtype(plan)),
         gradient_type_(accumulation_dtype(plan)),
         coordinator_(recorder, gather_limits(plan, sharding_ranks(plan, hardware), model.hidden)),
-        bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
+        reducer_(recorder, plan, reduce_bucket_elements(plan, model.hidden), ranks_),
         gradient_item_(recorder.writer().item("gradients")) {
     r_.set_parameter_use(this);
     r_.set_linear_saves_input(true);  // zero/linear.py LinearFunctionForZeroStage3
@@ -39,6 +39,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   }
 
   void wrap(JobModules& job) override {
+    if (runs_torch_autocast(plan_)) linears_ = parameters_of_linears(job);
     add_modules(job.model.outer);
     for (UnitModules& unit : job.model.units)
       for (Modules& layer : unit.layers) {
@@ -49,10 +50,10 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     stored_.gradient = gradient_type_;
     if (job.trained.empty()) return;  // no optimizer: nothing is reduced
     make_sub_groups(job);
-    if (contiguous_) bucket_ = flat(bucket_elements_, type_, "reduce bucket", bucket_item_);
+    reducer_.make_buckets();
   }
 
-  void begin_micro_batch(bool last) override { is_last_ = last; }
+  void begin_micro_batch(bool last) override { reducer_.begin_micro_batch(last); }
   ForwardHooks* forward_hooks() override { return this; }
   ParameterUse* parameter_use() override { return this; }
 
@@ -113,19 +114,13 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     return whole;
   }
 
-  // The gradient is copied into the bucket, or waits beside it when it is larger.
   void gradient_ready(Parameter& parameter) override {
     const auto found = partitioned_.find(&parameter);
-    if (found == partitioned_.end() || !parameter.gradient.defined()) return;
-    const std::int64_t elements = found->second.elements;
-    if (filled_ > 0 && filled_ + elements > bucket_elements_) reduce();
-    if (contiguous_ && filled_ + elements <= bucket_elements_) parameter.gradient.drop();
-    filled_ += elements;
-    waiting_.push_back(&parameter);
+    if (found != partitioned_.end() && parameter.gradient.defined()) reducer_.add(parameter, found->second);
   }
 
   void after_backward() override {
-    reduce();
+    reducer_.reduce();
     while (!active_.empty()) leave_backward(active_.back());
     coordinator_.release(external_);
   }
@@ -150,7 +145,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   }
   void after_sub_step(std::size_t index) override {
     sub_groups_[index]->gradient.drop();
-    unswapped_.clear();
+    reducer_.release_unswapped();
   }
 
   // New values: a secondary copy is made anew as the next forward and backward partition.
@@ -176,10 +171,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
 
   void add_modules(const Modules& modules) {
     for (const auto& module : modules.all()) {
-      if (module->quantized != nullptr)
-        add_codes(*module);
-      else if (module->weight.value.defined())
-        add_weight(*module);
+      if (module->quantized == nullptr && module->weight.value.defined()) add_weight(*module);
+      if (module->quantized != nullptr && !codes_are_buffers(plan_)) add_codes(*module);
       if (module->bias != nullptr) add(*module->bias);
       if (module->adapter != nullptr) {
         add(module->adapter->down);
@@ -221,6 +214,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     p.elements = elements;
     p.part = ceil_div(p.elements, ranks_);
     p.type = type;
+    p.sent = linears_.count(&parameter) > 0 ? regime(plan_.precision).compute : type;
     p.item = gathered_item();
     p.persists = p.elements <= persistence_;
     p.is_vector = parameter.value.width() == Size(1);
@@ -327,60 +321,23 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     if (at != active_.end()) active_.erase(at);  // `module` may have been it
   }
 
-  // reduce_scatter_coalesced: several gradients, or one that the ranks do not divide, are joined in a copy.
-  void reduce() {
-    if (waiting_.empty()) return;
-    std::int64_t padded = 0;
-    for (const Parameter* parameter : waiting_) padded += partitioned_.at(parameter).part * ranks_;
-    {
-      const StreamScope scope(r_.writer(), kReduceStream);
-      Tensor joined;
-      if (waiting_.size() > 1 || padded != filled_) joined = flat(padded, type_, "gradients, joined", bucket_item_);
-      if (gradient_type_ == DType::fp32 && type_ != DType::fp32)
-        flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
-    }
-    std::vector<Tensor> swapping;  // until all of the bucket are there
-    for (Parameter* parameter : waiting_) {
-      if (offload_.optimizer) pass_to_host(partitioned_.at(parameter).part, swapping);
-      parameter->gradient.drop();
-    }
-    waiting_.clear();
-    filled_ = 0;
-  }
-
-  // partition_grads: the host's gradient comes to the card to be added to, and before the step its norm is taken in fp64.
-  // Of what goes to NVMe, gradients that are too small for files wait on the card until the step.
-  void pass_to_host(std::int64_t part, std::vector<Tensor>& swapping) {
-    constexpr std::int64_t kNormBuffer = 250'000'000;
-    const StreamScope scope(r_.writer(), kReduceStream);
-    const Tensor here = flat(part, gradient_type_, "partition of a gradient", gradient_item_);
-    if (!is_last_) return;
-    flat(2 * std::min(part, kNormBuffer), DType::fp32, "partition of a gradient in fp64", gradient_item_);
-    Tensor wide = gradient_type_ == DType::fp32
-                      ? here
-                      : flat(part, DType::fp32, "partition of a gradient in fp32", gradient_item_);
-    if (offload_.optimizer_on_nvme) (is_swappable(4 * part) ? swapping : unswapped_).push_back(std::move(wide));
-  }
-
   Recorder& r_;
   const TrainingPlan& plan_;
   bool tied_;
-  std::int64_t ranks_, second_group_, persistence_, bucket_elements_;
+  std::int64_t ranks_, second_group_, persistence_;
   OffloadPlan offload_;
-  bool contiguous_;
-  DType type_, gradient_type_;
+  DType gradient_type_;
   Zero3Coordinator coordinator_;
-  ItemId bucket_item_, gradient_item_;
-  std::int64_t filled_ = 0;
+  Zero3Reducer reducer_;
+  ItemId gradient_item_;
+  std::set<const Parameter*> linears_;  // whose parameters are sent in autocast's type
   std::map<const Parameter*, Partitioned> partitioned_;
   std::vector<Partitioned*> in_order_;  // of the model: what is made again must not follow addresses
   std::vector<std::unique_ptr<Parameter>> sub_groups_;
   StoredModel stored_;
-  std::vector<Tensor> kept_, vectors_, unswapped_;
-  std::vector<Parameter*> waiting_;
+  std::vector<Tensor> kept_, vectors_;
   std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
-  Tensor bucket_;
-  bool in_forward_ = false, has_opened_mlp_ = false, is_last_ = true;
+  bool in_forward_ = false, has_opened_mlp_ = false;
   Layer layer_{TraceWriter::kNoUnit, 0};
   std::map<Layer, Zero3Coordinator::Group> last_of_layer_;
   Zero3Coordinator::Group entered_;       // entered before its layer's recomputation

@@ -1,6 +1,7 @@
 #include "estimate/engines/zero3_coordinator.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "estimate/engines/placement.h"
 
@@ -25,22 +26,36 @@ GatherLimits gather_limits(const TrainingPlan& plan, std::int64_t ranks, std::in
           zero3_limit(plan, "stage3_max_reuse_distance", kReuse, reuse), !runs_mics(plan)};
 }
 
-// all_gather_coalesced: one parameter is gathered in place, several into a flat tensor from which each is copied when it is needed.
+// Types that are sent are gathered one after the other.
 void Zero3Coordinator::gather(const Group& parameters) {
+  const auto is_cast = [](const Partitioned* p) { return p->sent != p->type; };
+  Group cast, plain;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(cast), is_cast);
+  std::remove_copy_if(parameters.begin(), parameters.end(), std::back_inserter(plain), is_cast);
+  gather_as(cast);
+  gather_as(plain);
+}
+
+// all_gather_coalesced: one parameter is gathered in place, several into a flat tensor from which each is copied when it is needed, as
+// is one that is sent in another type.
+void Zero3Coordinator::gather_as(const Group& parameters) {
   if (parameters.empty()) return;
   const StreamScope scope(r_.writer(), kGatherStream);
   auto gather = std::make_shared<Gather>();
   gather->members = parameters;
+  gather->cast = parameters.front()->sent != parameters.front()->type;
   std::vector<Tensor> inputs;
   Size bytes;
   for (Partitioned* p : parameters) {
     available_ += p->elements;
-    bytes += Size(p->part * limits_.ranks * bytes_per_element(p->type));
+    bytes += Size(p->part * limits_.ranks * bytes_per_element(p->sent));
     if (p->on_host)
       inputs.push_back(r_.empty({Size(p->part), Size(1)}, p->type, "partition from the host", flat_item_));
+    if (gather->cast)
+      inputs.push_back(r_.empty({Size(p->part), Size(1)}, p->sent, "partition as it is sent", flat_item_));
     in_flight_[p] = gather;
   }
-  if (parameters.size() == 1 || !limits_.joined) {
+  if ((parameters.size() == 1 && !gather->cast) || !limits_.joined) {
     for (Partitioned* p : parameters)
       p->whole = r_.empty({Size(p->part * limits_.ranks), Size(1)}, p->type, "gathered parameter", p->item);
     gather->done = true;
@@ -55,8 +70,13 @@ void Zero3Coordinator::wait(Partitioned& parameter) {
   const StreamScope scope(r_.writer(), kGatherStream);
   Gather& gather = *found->second;
   if (!gather.done)
-    for (Partitioned* member : gather.members)
-      member->whole = r_.empty({Size(member->elements), Size(1)}, member->type, "gathered parameter", member->item);
+    for (Partitioned* member : gather.members) {
+      const Shape shape{Size(member->elements), Size(1)};
+      Tensor joined;
+      if (gather.cast && gather.members.size() > 1)
+        joined = r_.empty(shape, member->sent, "gathered parameter as it was sent", flat_item_);
+      member->whole = r_.empty(shape, member->type, "gathered parameter", member->item);
+    }
   gather.done = true;
   in_flight_.erase(found);
 }

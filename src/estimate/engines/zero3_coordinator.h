@@ -23,6 +23,7 @@ struct Partitioned {
   std::int64_t elements = 0;
   std::int64_t part = 0;  // elements of one rank's partition
   DType type = DType::bf16;
+  DType sent = DType::bf16;  // between ranks; under torch_autocast that of autocast for linears
   ItemId item = 0;
   TensorRole role = TensorRole::other;
   bool opens_mlp = false;        // of the first linear of its MLP: an activation follows
@@ -73,7 +74,7 @@ class Zero3Coordinator {
   struct Gather {
     Tensor flat;
     Group members;
-    bool done = false;
+    bool done = false, cast = false;
   };
   struct Use {
     Partitioned* parameter;
@@ -81,6 +82,7 @@ class Zero3Coordinator {
   };
 
   void gather(const Group& parameters);
+  void gather_as(const Group& parameters);
   void wait(Partitioned& parameter);
   void prefetch(const Group& fetched);
   [[nodiscard]] bool is_absent(Partitioned& p) const { return !p.whole.defined() && in_flight_.count(&p) == 0; }
