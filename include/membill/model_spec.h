@@ -73,6 +73,7 @@ struct AttentionShape {
   std::optional<std::int64_t> sliding_window;  // tokens that a row may see; none = all
   std::optional<double> logit_softcap;         // gemma2's tanh on scores
   bool sinks = false;                          // gpt_oss: a learned sink per head
+  bool shares_keys = false;                    // its keys and values stay in a dictionary for later layers (gemma4)
   bool clips_qkv = false;                      // q, k and v are clamped (mpt, dbrx)
   bool output_gate = false;                    // q_proj makes a gate of the output beside the queries (qwen3_next)
   bool tunes_temperature = false;              // llama4: queries of layers without positions are scaled by their place

@@ -79,6 +79,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   hidden = architecture.finish(f, modules.outer, hidden);
   f.locals.clear();
   f.second_output.drop();
+  if (!r.grad_enabled() || f.plan.checkpointing.mode == Checkpointing::none) r.drop_shared();
   return hidden;
 }
 

@@ -1,5 +1,6 @@
 #include "blocks/gemma.h"
 
+#include "blocks/attention.h"
 #include "blocks/own_norms.h"
 #include "blocks/own_rotary.h"
 
@@ -43,6 +44,60 @@ Heads Gemma3Architecture::project(Forward& f, const LayerContext& layer, const T
 
 void Gemma3Architecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {
   LlamaArchitecture::rotate(f, layer, tables_of(layer, inputs), heads);
+}
+
+Tensor Gemma4Architecture::norm(Forward& f, Module& module, Tensor x) const {
+  return gemma4_rms_norm(f, &module, std::move(x));
+}
+
+Tensor Gemma4Architecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                     const LayerInputs& inputs, Tensor& weights) const {
+  const KindDims& dims = layer.dims;
+  const AttentionShape& shape = layer.kind.attention;
+  const auto project = [&](const char* name, const Size& heads) {
+    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, dims.d});
+  };
+  const LayerInputs tables = tables_of(layer, inputs);
+  f.r.watch_history(false);
+  Tensor q = project("self_attn.q_proj", dims.a);
+  q = norm(f, layer.modules.at("self_attn.q_norm"), q);
+  q = apply_rotary(f, q, tables.cos, tables.sin);
+  f.r.watch_history(shape.shares_keys);
+  Tensor k = project("self_attn.k_proj", dims.k);
+  Tensor v = layer.modules.find("self_attn.v_proj") != nullptr ? project("self_attn.v_proj", dims.k) : k;
+  k = norm(f, layer.modules.at("self_attn.k_norm"), k);
+  k = apply_rotary(f, k, tables.cos, tables.sin);
+  v = gemma4_rms_norm(f, nullptr, v);
+  f.r.watch_history(false);
+  if (shape.shares_keys) f.r.hold_shared(shape.sliding_window ? 1 : 0, {k, v});
+  const Tensor& mask = shape.sliding_window ? inputs.local_mask : inputs.mask;
+  AttentionCall call{dims, shape, choose_attention(f, layer.kind, mask.defined()), mask};
+  call.weights = &weights;
+  Tensor output = run_attention(f, call, q, k, v);
+  output = apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
+  k.drop(), q.drop(), v.drop();
+  return output;
+}
+
+namespace {
+
+// x *= a buffer of one element, which the node saves: a recomputation begins with it and runs to it.
+Tensor scaled_by_buffer(Recorder& r, const Tensor& x) {
+  Tensor out = r.view(x, x.shape());
+  if (!r.needs_node({&x})) return out;
+  Tensor kept = r.saved(r.placeholder({Size(1), Size(1)}, x.dtype()));
+  r.record({&out}, {r.edge(x)}, [kept, shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "scaled gradient")};
+  });
+  return out;
+}
+
+}  // namespace
+
+Tensor Gemma4Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                                 const LayerInputs& inputs) const {
+  f.r.watch_history(layer.kind.attention.shares_keys);
+  return scaled_by_buffer(f.r, Gemma3Architecture::layer(f, layer, std::move(hidden), inputs));
 }
 
 }  // namespace membill

@@ -1,4 +1,4 @@
-// gemma, gemma2, gemma3_text as Transformers 5.24 runs them: norms in fp32, a scaled embedding, capped logits.
+// gemma, gemma2, gemma3_text, gemma4_text as Transformers 5.24 runs them: norms in fp32, a scaled embedding, capped logits.
 #pragma once
 
 #include "blocks/llama.h"
@@ -27,6 +27,19 @@ class Gemma3Architecture : public Gemma2Architecture {
  protected:
   [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
   void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+// Norms without an offset, one on the values, too; each of q and k whole before the next; full layers have heads of their own and may
+// take their values from the keys' projection; a layer's output is scaled in place.
+class Gemma4Architecture : public Gemma3Architecture {
+ public:
+  [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
+                             const LayerInputs& inputs) const override;
+
+ protected:
+  [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override;
+  [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                                 Tensor& weights) const override;
 };
 
 }  // namespace membill

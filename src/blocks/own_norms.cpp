@@ -18,6 +18,16 @@ Tensor gemma_rms_norm(Forward& f, Module& module, Tensor x) {
   return r.cast(output, x.dtype());
 }
 
+Tensor gemma4_rms_norm(Forward& f, Module* module, Tensor x) {
+  Recorder& r = f.r;
+  Tensor wide = r.cast(x, DType::fp32);
+  const Tensor mean_squared = r.add_scalar(r.mean_of_rows(r.square(wide)));
+  Tensor output = r.mul(wide, r.root_of_power(mean_squared), "normalised");
+  wide.drop();
+  if (module != nullptr) output = r.mul(output, r.cast(module->weight.value, DType::fp32), "norm output in fp32");
+  return r.cast(output, x.dtype());
+}
+
 Tensor olmo2_rms_norm(Forward& f, Module& module, Tensor x) {
   Recorder& r = f.r;
   Tensor hidden = r.cast(x, DType::fp32);

@@ -1,6 +1,7 @@
 #include "blocks/own_rotary.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <vector>
 
 namespace membill {
 namespace {
@@ -10,10 +11,16 @@ Tensor leading(Recorder& r, const Tensor& x, const Size& columns) {
   return columns == x.width() ? x : r.slice(x, columns);
 }
 
-bool has_layers(const ModelSpec& model, bool sliding) {
-  const std::vector<LayerKind>& kinds = model.sections.at(1).kinds;
-  return std::any_of(kinds.begin(), kinds.end(),
-                     [&](const LayerKind& kind) { return kind.attention.sliding_window.has_value() == sliding; });
+// Columns of the tables of sliding layers, or of full ones; null when there are none.
+const Size* columns_of(const Forward& f, bool sliding) {
+  const std::vector<LayerKind>& kinds = f.model.sections.at(1).kinds;
+  const Size* found = nullptr;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i].attention.sliding_window.has_value() != sliding) continue;
+    found = &f.dims.kinds.at(1).at(i).rotary;
+    if (!found->is_zero()) return found;
+  }
+  return found == nullptr ? nullptr : &rotary_columns(f);
 }
 
 }  // namespace
@@ -22,12 +29,12 @@ LayerInputs inputs_by_layer_type(Forward& f, DType table_type) {
   LayerInputs inputs;
   inputs.position_ids = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
   make_masks(f, inputs);
-  if (has_layers(f.model, false)) {
-    RotaryTables tables = rotary_tables(f, rotary_columns(f), table_type);
+  if (const Size* columns = columns_of(f, false)) {
+    RotaryTables tables = rotary_tables(f, *columns, table_type);
     inputs.cos = std::move(tables.cos), inputs.sin = std::move(tables.sin);
   }
-  if (has_layers(f.model, true)) {
-    RotaryTables tables = rotary_tables(f, rotary_columns(f), table_type);
+  if (const Size* columns = columns_of(f, true)) {
+    RotaryTables tables = rotary_tables(f, *columns, table_type);
     inputs.local_cos = std::move(tables.cos), inputs.local_sin = std::move(tables.sin);
   }
   return inputs;

@@ -43,6 +43,7 @@ const LlamaArchitecture kLlama;
 const GemmaArchitecture kGemma;
 const Gemma2Architecture kGemma2;
 const Gemma3Architecture kGemma3;
+const Gemma4Architecture kGemma4;
 const GraniteArchitecture kGranite;
 const OlmoArchitecture kOlmo;
 const Olmo2Architecture kOlmo2;
@@ -139,6 +140,7 @@ const std::array kPrograms = {
     Row{"gemma", &kGemma},
     Row{"gemma2", &kGemma2},
     Row{"gemma3_text", &kGemma3},
+    Row{"gemma4_text", &kGemma4},
     Row{"generic", &kLlama},  // --params models have llama's shape
     Row{"glm", &kGlm},
     Row{"glm4", &kGlm4},

@@ -56,6 +56,7 @@ Tensor Recorder::saved(const Tensor& x) {
     ++saves_;
     return {};
   }
+  if (watching_ && !muted_) history_.push_back(detach(x));
   if (--saves_ == 0) muted_ = true;
   return x;
 }

@@ -269,7 +269,23 @@ Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
 
 void Recorder::hold_in_graph(const Tensor& x) { held_.push_back({writer_.unit(), detach(x)}); }
 
-void Recorder::drop_graph() { release_in_units(held_); }
+void Recorder::drop_graph() {
+  release_in_units(held_);
+  drop_shared();
+}
+
+void Recorder::hold_shared(int key, const std::vector<Tensor>& tensors) {
+  std::vector<Held> entries;
+  for (const Tensor& tensor : tensors) entries.push_back({writer_.unit(), detach(tensor)});
+  for (Tensor& tensor : history_) entries.push_back({writer_.unit(), std::move(tensor)});
+  history_.clear();
+  shared_[key] = std::move(entries);
+}
+
+void Recorder::drop_shared() {
+  for (auto& [key, entries] : shared_) release_in_units(entries);
+  shared_.clear();
+}
 
 void Recorder::leave_graph() { left_ = std::exchange(held_, {}); }
 

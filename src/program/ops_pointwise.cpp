@@ -146,6 +146,7 @@ Tensor Recorder::power(Tensor x, const char* label) {
 }
 
 Tensor Recorder::square(Tensor x) { return power(std::move(x), "square"); }
+Tensor Recorder::root_of_power(Tensor x) { return power(std::move(x), "reciprocal root"); }
 Tensor Recorder::cube(Tensor x) { return power(std::move(x), "cube"); }
 
 Tensor Recorder::mean_of_rows(Tensor x) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -171,6 +172,13 @@ class Recorder {
   void leave_graph();
   void drop_left_graph();
 
+  // A dictionary that the model's forward hands to its layers holds `tensors` under `key`, until drop_shared() or drop_graph(); what
+  // comes under the same key later takes their place. Of a recomputation that is not reentrant it holds their history with them: what
+  // nodes have saved while it was watched.
+  void hold_shared(int key, const std::vector<Tensor>& tensors);
+  void watch_history(bool on) { watching_ = on; }
+  void drop_shared();
+
   // --- element-wise and shape operators ------------------------------------------------------------------------------------
   Tensor cast(Tensor x, DType dtype);  // Tensor.to(dtype)
   Tensor contiguous_copy(Tensor x, const Shape& shape,
@@ -180,10 +188,11 @@ class Recorder {
   Tensor mul(Tensor a, Tensor b, const char* label = "product");
   Tensor mul_scalar(Tensor x, const char* label = "scaled");
   Tensor neg(Tensor x);
-  Tensor square(Tensor x);        // x.pow(2), fp32 under autocast
-  Tensor cube(Tensor x);          // torch.pow(x, 3.0), fp32 under autocast
-  Tensor mean_of_rows(Tensor x);  // x.mean(-1, keepdim=True)
-  Tensor rsqrt(Tensor x);         // fp32 under autocast
+  Tensor square(Tensor x);         // x.pow(2), fp32 under autocast
+  Tensor cube(Tensor x);           // torch.pow(x, 3.0), fp32 under autocast
+  Tensor root_of_power(Tensor x);  // torch.pow(x, -0.5), fp32 under autocast
+  Tensor mean_of_rows(Tensor x);   // x.mean(-1, keepdim=True)
+  Tensor rsqrt(Tensor x);          // fp32 under autocast
   Tensor silu(Tensor x);
   Tensor gelu(Tensor x);
   Tensor relu(Tensor x);
@@ -307,6 +316,9 @@ class Recorder {
   std::optional<DType> autocast_, paused_autocast_;
   std::vector<CachedCopy> copies_;
   std::vector<Held> held_, left_;
+  std::map<int, std::vector<Held>> shared_;
+  std::vector<Tensor> history_;  // saved while watched
+  bool watching_ = false;
   Size offloaded_;
   AtenOperators kept_operators_;
   bool keeps_results_ = true;

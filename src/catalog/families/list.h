@@ -19,6 +19,7 @@ ModelSpec describe_qwen3_5_moe(const Value& config, Problems& problems);
 ModelSpec describe_gemma(const Value& config, Problems& problems);
 ModelSpec describe_gemma2(const Value& config, Problems& problems);
 ModelSpec describe_gemma3_text(const Value& config, Problems& problems);
+ModelSpec describe_gemma4_text(const Value& config, Problems& problems);
 ModelSpec describe_phi(const Value& config, Problems& problems);
 ModelSpec describe_phi3(const Value& config, Problems& problems);
 ModelSpec describe_phimoe(const Value& config, Problems& problems);

@@ -22,6 +22,7 @@ constexpr Family kFamilies[] = {
     {"gemma", "GemmaForCausalLM", false, describe_gemma},
     {"gemma2", "Gemma2ForCausalLM", false, describe_gemma2},
     {"gemma3_text", "Gemma3ForCausalLM", false, describe_gemma3_text},
+    {"gemma4_text", "Gemma4ForCausalLM", false, describe_gemma4_text},
     {"phi", "PhiForCausalLM", false, describe_phi},
     {"phi3", "Phi3ForCausalLM", false, describe_phi3},
     {"phimoe", "PhimoeForCausalLM", false, describe_phimoe},
