@@ -276,6 +276,7 @@ void Recorder::drop_graph() {
 
 void Recorder::hold_shared(int key, const std::vector<Tensor>& tensors) {
   std::vector<Held> entries;
+  entries.reserve(tensors.size() + history_.size());
   for (const Tensor& tensor : tensors) entries.push_back({writer_.unit(), detach(tensor)});
   for (Tensor& tensor : history_) entries.push_back({writer_.unit(), std::move(tensor)});
   history_.clear();

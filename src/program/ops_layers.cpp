@@ -12,9 +12,13 @@ bool is_leaf_of(const Tensor& x, const Parameter& parameter) {
 }  // namespace
 
 Tensor Recorder::linear(Tensor x, Parameter& weight, Parameter* bias) {
-  if (parameter_use_ == nullptr) return run_linear(std::move(x), weight, bias);
+  const bool function = linear_saves_input_ && autocast_;
+  const auto run = [&] {
+    return function ? run_function_linear(x, weight, bias) : run_linear(std::move(x), weight, bias);
+  };
+  if (parameter_use_ == nullptr) return run();
   x = parameter_use_->before(std::move(x), weight, bias);
-  return parameter_use_->after(run_linear(std::move(x), weight, bias), weight, bias);
+  return parameter_use_->after(run(), weight, bias);
 }
 
 // torch.nn.functional.linear: mm, whose weight gradient is made before the input's; or addmm with a bias, the other way round.
@@ -54,7 +58,6 @@ Tensor Recorder::run_function_linear(const Tensor& x, Parameter& weight, Paramet
 }
 
 Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
-  if (linear_saves_input_ && autocast_) return run_function_linear(x, weight, bias);
   const DType type = autocast_.value_or(weight.value.dtype());
   const Tensor offset = bias != nullptr ? working_copy(*bias, type) : Tensor();
   const Tensor matrix = working_copy(weight, type);
