@@ -43,6 +43,7 @@ TEST_CASE("TOML's tables, lists and scalars come in the order of the file") {
 TEST_CASE("what is no TOML is refused with its place") {
   CHECK(toml_error("a = 1\na = 2\n").starts_with("a.toml: line 2, column "));
   CHECK(toml_error("[training\n").starts_with("a.toml: line 1, column "));
+  CHECK(toml_error("\u022dJ").starts_with("a.toml: line 1, column "));
   CHECK(toml_error("[)").starts_with("a.toml: line 1, column "));
   CHECK(toml_error("a = 99999999999999999999\n").starts_with("a.toml: line 1, column "));
   CHECK(toml_error("x = 1\nlr = nan\n") == "a.toml: lr: line 2 is no finite number");
