@@ -127,6 +127,22 @@ AtenOperators kept_operators(const CheckpointPlan& plan) {
   return operators;
 }
 
+namespace {
+
+// transformers 5.24 modeling_layers.py GenericForSequenceClassification: scores of every token, of which each row's last is compared.
+Tensor loss_of_scores(Forward& f, Module& head, const Tensor& hidden) {
+  Recorder& r = f.r;
+  const Tensor scores = apply_linear(f, head, hidden);
+  const Tensor present = r.empty({f.dims.N, Size(1)}, DType::int32, "tokens that are no padding");
+  const Tensor places = r.empty({f.dims.s, Size(1)}, DType::int32, "places in a row");
+  const Tensor last = r.empty({f.dims.b, Size(1)}, DType::int64, "last token of each row");
+  const Tensor pooled = part_of(f, scores, {f.dims.b, scores.width()}, "gradient of the scores, zero-filled");
+  const Tensor labels = r.empty({f.dims.b, Size(1)}, DType::int64, "a label a row");
+  return plain_loss(f, pooled, labels);
+}
+
+}  // namespace
+
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
                          Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
@@ -138,31 +154,15 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   Tensor logits;  // of the outputs that AdaLoRA looks at
   const bool regularised = f.plan.method == Method::adalora && f.adapters;
   if (regularised && outputs == nullptr) outputs = &logits;
-  Tensor loss = architecture.loss(f, modules.outer, std::move(hidden), f.labels.defined() ? f.labels : ids, outputs);
+  Module* const score = modules.outer.find(kScoreHead);
+  Tensor loss = score != nullptr ? loss_of_scores(f, *score, std::exchange(hidden, Tensor()))
+                                 : architecture.loss(f, modules.outer, std::move(hidden),
+                                                     f.labels.defined() ? f.labels : ids, outputs);
   if (regularised) loss = with_orthogonality(f, modules, std::move(loss));
   f.labels.drop();
   f.caller_locals.clear();
   f.prefix = nullptr;
   prefix.reset();
-  if (f.hooks != nullptr) f.hooks->after_model();
-  return loss;
-}
-
-Tensor classifier_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids) {
-  Recorder& r = f.r;
-  if (f.hooks != nullptr) f.hooks->before_model();
-  const Tensor hidden = decoder_forward(f, architecture, modules, ids);
-  f.moment("loss");
-  r.set_items(f.items.loss_logits);
-  const Tensor scores = apply_linear(f, modules.outer.at(kScoreHead), hidden);
-  const Tensor present = r.empty({f.dims.N, Size(1)}, DType::int32, "tokens that are no padding");
-  const Tensor places = r.empty({f.dims.s, Size(1)}, DType::int32, "places in a row");
-  const Tensor last = r.empty({f.dims.b, Size(1)}, DType::int64, "last token of each row");
-  const Tensor pooled = part_of(f, scores, {f.dims.b, scores.width()}, "gradient of the scores, zero-filled");
-  const Tensor labels = r.empty({f.dims.b, Size(1)}, DType::int64, "a label a row");
-  Tensor loss = plain_loss(f, pooled, labels);
-  f.labels.drop();
-  f.caller_locals.clear();
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

@@ -38,17 +38,13 @@ struct ModelModules {
 [[nodiscard]] Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
                                      const Tensor& ids);
 
-// input_ids -> loss, as <Type>ForCausalLM.forward with labels. `ids` is the caller's. The moment "loss" begins at the head.
+// input_ids -> loss, as <Type>ForCausalLM.forward with labels, or, of a model whose head is a score, as
+// <Type>ForSequenceClassification.forward with a label a row. `ids` is the caller's. The moment "loss" begins at the head.
 // When `outputs` is given, the logits stay there, as in a caller that keeps the model's outputs.
 [[nodiscard]] Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
                                        const Tensor& ids, Tensor* outputs);
 
 // The module that a sequence classifier has in place of the language model's head.
 inline constexpr std::string_view kScoreHead = "score";
-
-// input_ids -> loss, as <Type>ForSequenceClassification.forward with a label a row: scores of every token, of which each row's last is
-// compared. transformers 5.24 modeling_layers.py GenericForSequenceClassification.
-[[nodiscard]] Tensor classifier_forward(Forward& f, const Architecture& architecture, ModelModules& modules,
-                                        const Tensor& ids);
 
 }  // namespace membill

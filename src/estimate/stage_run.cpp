@@ -15,9 +15,10 @@ namespace {
 
 constexpr std::int64_t kUnsaidLabels = 2;  // transformers configuration_utils.py num_labels
 
-// As the plan says, or the class that the model's file names.
+// As the plan says, or the class that the model's file names, which only Transformers heeds.
 bool classifies(const ModelSpec& model, const TrainingPlan& plan) {
-  return plan.stage == Stage::classification || (is_supervised(plan) && model.labels > 0);
+  const bool heeds = !has_own_model_code(plan) && plan.engine != Engine::megatron;
+  return plan.stage == Stage::classification || (is_supervised(plan) && model.labels > 0 && heeds);
 }
 
 bool runs_trl(const TrainingPlan& plan) { return generations(plan).trl != Generations::Trl::none; }
@@ -167,8 +168,8 @@ Size StageRun::counted(const Dims& dims) const {
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
-  if (plan_.stage == Stage::classification) return classifier_forward(f, architecture, job.model, ids);
-  if (!runs_trl(plan_) && !smooths_labels(plan_)) return causal_lm_forward(f, architecture, job.model, ids, outputs);
+  const bool own_loss = plan_.stage == Stage::classification || (!runs_trl(plan_) && !smooths_labels(plan_));
+  if (own_loss) return causal_lm_forward(f, architecture, job.model, ids, outputs);
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
   const ReferenceModel compared = reference(job);
