@@ -22,20 +22,6 @@ const Value* find_dotted(const Value& map, std::string_view key) {
   return branch == nullptr || !branch->is_map() ? nullptr : find_dotted(*branch, key.substr(dot + 1));
 }
 
-std::optional<bool> as_flag(const Value& value) {
-  if (value.is_bool()) return value.as_bool();
-  if (value.is_int() && (value.as_int() == 0 || value.as_int() == 1)) return value.as_int() == 1;
-  if (!value.is_string()) return std::nullopt;
-  const std::string word = to_lower(value.as_string());
-  for (const char* yes : {"true", "yes", "y", "t", "on", "1"}) {
-    if (word == yes) return true;
-  }
-  for (const char* no : {"false", "no", "n", "f", "off", "0", "none", "null", ""}) {
-    if (word == no) return false;
-  }
-  return std::nullopt;
-}
-
 // A number that was written as text, as on a command line, or as Python may write it: 500_000.
 Value unquoted(const Value& value) {
   if (!value.is_string()) return value;
@@ -90,6 +76,20 @@ const char* state_text(KeyState state) {
 }
 
 }  // namespace
+
+std::optional<bool> as_flag(const Value& value) {
+  if (value.is_bool()) return value.as_bool();
+  if (value.is_int() && (value.as_int() == 0 || value.as_int() == 1)) return value.as_int() == 1;
+  if (!value.is_string()) return std::nullopt;
+  const std::string word = to_lower(value.as_string());
+  for (const char* yes : {"true", "yes", "y", "t", "on", "1"}) {
+    if (word == yes) return true;
+  }
+  for (const char* no : {"false", "no", "n", "f", "off", "0", "none", "null", ""}) {
+    if (word == no) return false;
+  }
+  return std::nullopt;
+}
 
 namespace {
 // The shortest digits that read back as the same number.

@@ -56,6 +56,9 @@ struct KeyRecord {
 // `value` as text for people: 4096, true, adamw, [a, b], {...}.
 [[nodiscard]] std::string value_text(const Value& value);
 
+// true and false as YAML, Python and shells write them; nothing: neither.
+[[nodiscard]] std::optional<bool> as_flag(const Value& value);
+
 // Reads a map by tables. The map may come from a file or from words of a command line: numbers and switches given as text are
 // understood. A value of the wrong type is a problem, and reads as absent. Null counts as absent.
 class KeyReader {

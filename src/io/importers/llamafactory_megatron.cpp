@@ -1,6 +1,5 @@
 #include "io/importers/llamafactory_megatron.h"
 
-#include "base/text.h"
 #include "io/importers/megatron_step.h"
 #include "io/importers/parts.h"
 
@@ -24,15 +23,15 @@ constexpr std::string_view kHarmless =
     "cuda_graph_* delay_grad_reduce optimizer_offload_fraction";
 constexpr std::string_view kSource = "alibaba/ROLL 1bc1205: mcore_adapter/src/mcore_adapter/training_args.py";
 
-bool says_yes(const std::string& text) { return text == "1" || to_lower(text) == "true"; }
-
 }  // namespace
 
 KeyTable llamafactory_megatron_table() { return {kRows, kHarmless, kSource}; }
 
 bool runs_on_megatron(const JobSource& source) {
-  if (const std::string* use = source.launch.environment.find("USE_MCA"); use != nullptr && says_yes(*use)) return true;
-  if (const Value* use = source.keys.find("use_mca"); use != nullptr && says_yes(value_text(*use))) return true;
+  if (const std::string* use = source.launch.environment.find("USE_MCA");
+      use != nullptr && as_flag(Value::of(*use)) == true)
+    return true;
+  if (const Value* use = source.keys.find("use_mca"); use != nullptr && as_flag(*use) == true) return true;
   return count_keys(source.keys,
                     "tensor_model_parallel_size pipeline_model_parallel_size expert_model_parallel_size "
                     "context_parallel_size use_distributed_optimizer") > 0;
