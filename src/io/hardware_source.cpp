@@ -23,11 +23,17 @@ constexpr Bytes kLargeCardGap{7 * (1LL << 30) / 10};
 constexpr std::array<std::string_view, 10> kMakers{"nvidia", "geforce", "tesla",  "amd",    "instinct",
                                                    "radeon", "intel",   "huawei", "ascend", "gpu"};
 
-// Lower-case runs of letters and digits, without makers' names.
+// Words that make another card of the one they follow.
+constexpr std::array<std::string_view, 6> kVariants{"ti", "super", "laptop", "ada", "pro", "d"};
+
+// Lower-case runs of letters and digits, without makers' names; after another word "80g" is "80gb".
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> words;
   std::string word;
   const auto flush = [&] {
+    if (!words.empty() && word.size() > 1 && word.find_first_not_of("0123456789") == word.size() - 1 &&
+        word.back() == 'g')
+      word += 'b';
     if (!word.empty() && std::find(kMakers.begin(), kMakers.end(), word) == kMakers.end()) words.push_back(word);
     word.clear();
   };
@@ -153,13 +159,26 @@ bool answers_exactly(const Named& preset, const std::string& wanted) {
          std::any_of(preset.aliases.begin(), preset.aliases.end(), is_it);
 }
 
-bool has_all_words(const Named& preset, const std::vector<std::string>& wanted) {
+bool holds(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+std::vector<std::string> all_words(const Named& preset) {
   std::vector<std::string> words = words_of(preset.found.gpu.short_name);
   const std::vector<std::string> more = words_of(preset.found.gpu.name);
   words.insert(words.end(), more.begin(), more.end());
-  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  });
+  return words;
+}
+
+bool has_all_words(const Named& preset, const std::vector<std::string>& wanted) {
+  const std::vector<std::string> words = all_words(preset);
+  return std::all_of(wanted.begin(), wanted.end(), [&](const std::string& word) { return holds(words, word); });
+}
+
+bool is_unsaid_variant(const Named& preset, const std::vector<std::string>& wanted) {
+  const std::vector<std::string> words = all_words(preset);
+  return std::any_of(kVariants.begin(), kVariants.end(),
+                     [&](std::string_view word) { return holds(words, word) && !holds(wanted, word); });
 }
 
 FoundGpu anonymous(std::string_view text, Bytes size) {
@@ -238,7 +257,9 @@ FoundGpu find_gpu(std::string_view text, const DataDirs& dirs, const std::string
   for (const Named& preset : presets) {
     if (!words.empty() && has_all_words(preset, words)) candidates.push_back(&preset);
   }
-  if (candidates.size() == 1) return candidates.front()->found;
+  const bool single = candidates.size() == 1;
+  if (single && !is_unsaid_variant(*candidates.front(), words)) return candidates.front()->found;
+  if (single) return fail(quoted(text) + " is no known card and no size", list_of(candidates));
   if (!candidates.empty()) return fail(quoted(text) + " may be more than one card", list_of(candidates));
   const bool is_number = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
   if (is_number) return fail(quoted(text) + " " + why, "or the name of a card");

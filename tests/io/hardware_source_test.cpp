@@ -23,7 +23,7 @@ std::string gpu_error(const std::string& text, const io::DataDirs& dirs = {}) {
 TEST_CASE("every preset of a card is complete") {
   const std::vector<io::FoundGpu> all = io::all_gpus({});
   REQUIRE(all.size() == io::embedded_files("hardware").size());
-  REQUIRE(all.size() >= 69);
+  REQUIRE(all.size() >= 92);
   for (const io::FoundGpu& found : all) {
     INFO(found.gpu.short_name);
     CHECK_FALSE(found.gpu.name.empty());
@@ -60,6 +60,14 @@ TEST_CASE("cards are found as people and drivers write them") {
       {"A100 80GB", "a100-80gb"},
       {"a100-80GB", "a100-80gb"},
       {"A100 80 GB", "a100-80gb"},
+      {"A100 80G", "a100-80gb"},
+      {"A100-40G", "a100-40gb"},
+      {"RTX 4060", "rtx-4060"},
+      {"RTX 4060 Ti", "rtx-4060-ti"},
+      {"NVIDIA GeForce RTX 4090 D", "rtx-4090-d"},
+      {"Titan RTX-24GB", "titan-rtx"},
+      {"RTX2070-8GB", "rtx-2070"},
+      {"V100S-PCIE-32GB", "v100-32gb"},
       {"NVIDIA A100-SXM4-80GB", "a100-80gb"},
       {"NVIDIA A100-SXM4-40GB", "a100-40gb"},
       {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
@@ -111,7 +119,8 @@ TEST_CASE("a size is a card of its own") {
 
 TEST_CASE("names that no card or several cards have") {
   CHECK(gpu_error("rtx-4091") == "--gpu: 'rtx-4091' is no known card and no size (rtx-4090)");
-  CHECK(gpu_error("NVIDIA GB10") == "--gpu: 'NVIDIA GB10' is no known card and no size (a10)");
+  CHECK(gpu_error("RTX 6000") == "--gpu: 'RTX 6000' may be more than one card (rtx-6000-ada, rtx-pro-6000)");
+  CHECK(gpu_error("RTX 5880") == "--gpu: 'RTX 5880' is no known card and no size (rtx-5880-ada)");
   CHECK(gpu_error("") == "--gpu: '' is no known card and no size");
   CHECK(gpu_error("nvidia") == "--gpu: 'nvidia' is no known card and no size");
   CHECK(gpu_error("v100") == "--gpu: 'v100' may be more than one card (v100-16gb, v100-32gb)");

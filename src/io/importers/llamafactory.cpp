@@ -231,9 +231,18 @@ constexpr LeftOut kLeftOut[] = {
     {"freeze_language_model", "is not billed: the language model is billed as it trains"},
     {"ref_model_quantization_bit", "is not billed: the reference model is billed in 16 bits"}};
 
+// Until version 0.7 the key was a switch for FlashAttention-2.
+void read_attention(KeyReader& reader, Draft& draft) {
+  const std::string word = reader.text("flash_attn").value_or("auto");
+  const std::optional<bool> old_switch = as_flag(Value::of(word));
+  if (old_switch)
+    draft.assume("flash_attn as a switch is of LLaMA-Factory before 0.7: FlashAttention-2 or the model's own");
+  set_attention(old_switch ? (*old_switch ? "fa2" : "auto") : word, "flash_attn", draft);
+}
+
 void read_code(KeyReader& reader, Draft& draft) {
   warn_of_left_out(kLeftOut, reader, draft);
-  set_attention(reader.text("flash_attn").value_or("auto"), "flash_attn", draft);
+  read_attention(reader, draft);
   if (reader.flag("enable_liger_kernel")) draft.set("implementation", Value::of("liger"));
   if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));
   const bool checkpoints = !reader.flag("disable_gradient_checkpointing");
