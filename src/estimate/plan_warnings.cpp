@@ -1,5 +1,7 @@
 #include "estimate/plan_warnings.h"
 
+#include <algorithm>
+
 #include "blocks/quantized.h"
 #include "estimate/engines/placement.h"
 #include "membill/catalog.h"
@@ -61,6 +63,18 @@ void warn_of_adam(const TrainingPlan& plan, std::vector<std::string>& warnings) 
         "FusedAdam has no temporaries: optimizer_impl fused");
 }
 
+void warn_of_whole_experts(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  const ParallelPlan& p = plan.parallel;
+  const bool experts = std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
+    return std::any_of(section.kinds.begin(), section.kinds.end(),
+                       [](const LayerKind& kind) { return kind.moe.has_value(); });
+  });
+  if (plan.engine == Engine::megatron && experts && p.tp > 1 && p.ep == 1 && p.expert_tp == 1)
+    warnings.push_back(
+        "parallel.expert_tp 1 without expert parallelism: experts stay whole on every tensor-parallel rank, and their "
+        "states are shared among the data-parallel ranks only (Megatron's default is expert_tp = tp)");
+}
+
 void warn_of_stages(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
   if (plan.engine == Engine::megatron && plan.parallel.pp > 1 && model.tied_embeddings)
     warnings.push_back(
@@ -75,6 +89,7 @@ std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPla
   warn_of_positions(model, plan, warnings);
   warn_of_whole_tensors(plan, warnings);
   warn_of_stages(model, plan, warnings);
+  warn_of_whole_experts(model, plan, warnings);
   warn_of_adam(plan, warnings);
   warn_of_linear_attention(model, plan, warnings);
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {

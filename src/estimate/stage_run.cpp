@@ -6,6 +6,7 @@
 #include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
 #include "estimate/code_range.h"
+#include "estimate/engines/ddp.h"
 #include "estimate/engines/placement.h"
 #include "estimate/inference.h"
 #include "membill/catalog.h"
@@ -166,9 +167,32 @@ Size StageRun::counted(const Dims& dims) const {
   return dims.N - dims.samples;
 }
 
+namespace {
+
+// torch 2.15 nn/parallel/distributed.py _DDPSink copies what the model returned: under Accelerate's autocast the fp32 copies of it
+// (utils/operations.py convert_outputs_to_fp32).
+Tensor copied_by_ddp(Forward& f, Tensor logits) {
+  Recorder& r = f.r;
+  if (!logits.defined()) return logits;
+  r.set_items(f.items.loss_upcast);
+  if (r.autocast() && f.plan.loop == Loop::trainer) {
+    r.forget_copies();
+    logits = r.cast(std::move(logits), DType::fp32);
+  }
+  return r.empty(logits.shape(), logits.dtype(), "DDP's copy of the logits");
+}
+
+}  // namespace
+
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
   const bool own_loss = plan_.stage == Stage::classification || (!runs_trl(plan_) && !smooths_labels(plan_));
+  if (own_loss && looks_for_unused(plan_)) {
+    Tensor logits, loss = causal_lm_forward(f, architecture, job.model, ids, &logits);
+    logits = copied_by_ddp(f, std::move(logits));
+    if (outputs != nullptr) *outputs = std::move(logits);
+    return loss;
+  }
   if (own_loss) return causal_lm_forward(f, architecture, job.model, ids, outputs);
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));

@@ -221,6 +221,7 @@ TEST_CASE("many cards: a longer pipeline or more tensor parallelism never costs 
       plan.parallel.tp = tp;
       plan.parallel.pp = pp;
       plan.parallel.sp = tp > 1;
+      plan.parallel.expert_tp = model.model_type == "mixtral" ? tp : 1;  // Megatron's default
       plan.sharding.zero = 1;
       plan.seq = 64;
       plan.accumulate = pp;

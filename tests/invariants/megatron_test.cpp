@@ -81,6 +81,7 @@ TEST_CASE("megatron: more tensor-parallel, pipeline and expert-parallel ranks ne
     for (const Checkpointing mode : {Checkpointing::none, Checkpointing::full}) {
       const auto of = [&](std::int64_t tp, std::int64_t pp, std::int64_t ep) {
         TrainingPlan plan = megatron(tp, pp, ep);
+        if (ep == 1) plan.parallel.expert_tp = tp;  // Megatron's default: else experts stay whole on every rank
         plan.checkpointing.mode = mode;
         plan.sharding.engine_keys["moe_token_dispatcher_type"] = gathers ? "allgather" : "alltoall";
         return own_bytes(bill(model, plan, 8));
@@ -92,6 +93,19 @@ TEST_CASE("megatron: more tensor-parallel, pipeline and expert-parallel ranks ne
         CHECK(of(1, 1, 2 * degree) <= of(1, 1, degree) + of(1, 1, degree) / 50);  // both ends of an exchange at once
       }
     }
+}
+
+TEST_CASE("megatron: experts that nothing divides are warned of") {
+  TrainingPlan plan = megatron(2, 1, 1);
+  const auto warns = [&] {
+    const std::vector<std::string> warnings = bill(small_mixtral(), plan, 8).warnings;
+    return std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+      return warning.find("experts stay whole on every tensor-parallel rank") != std::string::npos;
+    });
+  };
+  CHECK(warns());
+  plan.parallel.expert_tp = 2;
+  CHECK(!warns());
 }
 
 TEST_CASE("megatron: saved activations in parts never cost more") {

@@ -125,6 +125,8 @@ def spec_of_layer(config, job, settings, count):
                                     multi_latent_attention=is_latent(config), normalization=settings.normalization)
     if settings.moe_grouped_gemm and count:
         parts.grouped_experts(spec)
+    if is_latent(config) and degree(job, "tp") > 1:
+        parts.whole_down_projections(spec)
     if job["attention"] == "flash":
         core = parts.LatentFlashAttention if is_latent(config) else parts.FlashAttention
         spec.submodules.self_attention.submodules.core_attention = core

@@ -77,6 +77,25 @@ def fused_adam():
     optimizer.Adam = lambda params, adam_w_mode=True, **named: torch.optim.AdamW(params, fused=True, **named)
 
 
+class WholeLinear(torch.nn.Linear):
+    """In the place of TELinear with parallel_mode "duplicated": whole on every rank, over the rows that the rank holds."""
+
+    def __init__(self, inputs, outputs, *, config, parallel_mode, **rest):
+        super().__init__(inputs, outputs, bias=False, device="cuda", dtype=config.params_dtype)
+        self.weight.sequence_parallel = config.sequence_parallel
+
+    def forward(self, rows):
+        return super().forward(rows), None
+
+
+def whole_down_projections(spec):
+    """Latent attention's down-projections as Transformer Engine makes them."""
+    from megatron.core.transformer import multi_latent_attention
+    multi_latent_attention.TELinear = WholeLinear
+    attention = spec.submodules.self_attention.submodules
+    attention.linear_q_down_proj = attention.linear_kv_down_proj = WholeLinear
+
+
 class GroupedProduct(torch.autograd.Function):
     """Transformer Engine's grouped product: one result for all experts; the input gradient comes first, then every weight's."""
 

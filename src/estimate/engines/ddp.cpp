@@ -16,7 +16,7 @@ class Ddp : public EngineRun {
 
   void wrap(JobModules& job) override {
     make_buckets(job);
-    if (!engine_flag(plan_, "find_unused_parameters", false) && !engine_flag(plan_, "static_graph", false)) return;
+    if (!looks_for_unused(plan_) && !engine_flag(plan_, "static_graph", false)) return;
     std::int64_t tensors = 0;
     for (const TrainedParameter& trained : job.trained) tensors += turns(trained);
     extra_ =
@@ -88,6 +88,13 @@ class Ddp : public EngineRun {
 };
 
 }  // namespace
+
+// transformers 5.24 trainer.py, unless told: where the model is PEFT's, or is not checkpointed.
+bool looks_for_unused(const TrainingPlan& plan) {
+  const bool trainer =
+      plan.loop == Loop::trainer && (has_adapters(plan) || plan.checkpointing.mode == Checkpointing::none);
+  return plan.engine == Engine::ddp && engine_flag(plan, "find_unused_parameters", trainer);
+}
 
 std::unique_ptr<EngineRun> make_ddp(Recorder& recorder, const TrainingPlan& plan) {
   return std::make_unique<Ddp>(recorder, plan);

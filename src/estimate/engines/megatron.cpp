@@ -44,8 +44,10 @@ class Megatron : public EngineRun {
     }
     trained_ = &job.trained;
     const std::vector<std::string>& again = plan_.checkpointing.selective;
-    leaves_inputs_ = !experts.empty() && (plan_.checkpointing.mode == Checkpointing::full ||
-                                          std::find(again.begin(), again.end(), "moe") != again.end());
+    const bool routes = std::any_of(dense.begin(), dense.end(),
+                                    [](const TrainedParameter& trained) { return trained.role == TensorRole::router; });
+    leaves_inputs_ = routes && (plan_.checkpointing.mode == Checkpointing::full ||
+                                std::find(again.begin(), again.end(), "moe") != again.end());
   }
 
   // The dispatchers hold recomputed graphs, with the inputs where they end, until their next forward.
@@ -80,10 +82,13 @@ class Megatron : public EngineRun {
     return {of_stage / holders, hardware.rank.value_or(0) % of_stage / holders};
   }
 
-  static std::vector<TrainedParameter> parameters_of(const JobModules& job, bool experts) {
+  // Experts are parameters like all others where expert parallelism does not divide them (tensor_parallel/layers.py: allreduce).
+  [[nodiscard]] std::vector<TrainedParameter> parameters_of(const JobModules& job, bool experts) const {
     std::vector<TrainedParameter> parameters;
-    std::copy_if(job.trained.begin(), job.trained.end(), std::back_inserter(parameters),
-                 [&](const TrainedParameter& trained) { return (trained.role == TensorRole::expert) == experts; });
+    const bool apart = plan_.parallel.ep > 1;
+    std::copy_if(
+        job.trained.begin(), job.trained.end(), std::back_inserter(parameters),
+        [&](const TrainedParameter& trained) { return (apart && trained.role == TensorRole::expert) == experts; });
     return parameters;
   }
 

@@ -275,6 +275,10 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
   take_data_parallel(reader, "dp_replicate_size", "dp_shard_size", draft);
   if (const auto bucket = reader.count("ddp_bucket_cap_mb", 1); bucket && plan_text(draft, "engine").empty())
     draft.set("sharding.bucket_cap_mb", bucket);
+  if (plan_text(draft, "engine").empty() &&
+      world_size(draft).value_or(1) > 1)  // core/builders: bool(cfg.ddp_find_unused_parameters)
+    draft.set("sharding.find_unused_parameters",
+              Value::of(reader.maybe_flag("ddp_find_unused_parameters").value_or(false)));
 }
 
 constexpr LeftOut kLeftOut[] = {

@@ -324,6 +324,10 @@ void read(const JobSource& source, Draft& draft) {
   // neat_packing: the collator makes the mask of the documents unless the kernel takes their boundaries
   if (reader.flag("neat_packing")) draft.set("attention_mask", Value::of(plan_text(draft, "attention") != "flash"));
   read_sharding_arguments(reader, source.launch, draft);
+  // hparams/parser.py: "`ddp_find_unused_parameters` needs to be set as False for LoRA in DDP training"
+  const bool ddp = plan_text(draft, "engine").empty() && world_size(draft).value_or(1) > 1;
+  if (ddp && plan_text(draft, "method") == "lora" && draft.plan.find("sharding.find_unused_parameters") == nullptr)
+    draft.set("sharding.find_unused_parameters", Value::of(false));
   set_quant_storage(draft.bf16 ? "bfloat16" : "float16",
                     draft);  // model/model_utils/quantization.py: the compute dtype
   settle(reader, draft);
