@@ -68,6 +68,13 @@ void write_optimizer(const TrainingPlan& plan, KeyWriter& writer) {
     writer.set("optimizer.type", Value::of("FusedAdam"));
 }
 
+// For code that calls deepspeed.checkpointing.configure with the file.
+void write_checkpointing(const PlanText& plan, KeyWriter& writer) {
+  for (const std::string key :
+       {"partition_activations", "cpu_checkpointing", "contiguous_memory_optimization", "number_checkpoints"})
+    if (const Value* value = plan.find("sharding." + key)) writer.set("activation_checkpointing." + key, *value);
+}
+
 Value write(const ExportJob& job, Problems& problems) {
   require_engine(job, {Engine::deepspeed}, "deepspeed", problems);
   return deepspeed_tree(job, true);
@@ -93,6 +100,7 @@ Value deepspeed_tree(const ExportJob& job, bool whole) {
   write_offload(job, plan, writer);
   if (whole) write_optimizer(job.plan, writer);
   if (const Value* dtype = plan.find("sharding.grad_accum_dtype")) writer.set("data_types.grad_accum_dtype", *dtype);
+  write_checkpointing(plan, writer);
   if (job.plan.parallel.tp > 1) writer.set("tensor_parallel.autotp_size", Value::of(job.plan.parallel.tp));
   if (job.plan.parallel.ulysses > 1) writer.set("sequence_parallel_size", Value::of(job.plan.parallel.ulysses));
   return writer.take();

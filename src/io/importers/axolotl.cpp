@@ -13,60 +13,6 @@
 namespace membill::io {
 namespace {
 
-constexpr std::string_view kHarmless =
-    "strict resume_from_checkpoint auto_resume_from_checkpoints resize_token_embeddings_to_32x "
-    "mean_resizing_embeddings "
-    "shrink_embeddings embeddings_skip_upcast reinit_weights trainer_cls trl* vllm* ebft* quantization* "
-    "dynamic_checkpoint* "
-    "center_rewards_coefficient num_labels dpo_* datasets* shuffle_* dataset_* skip_prepare_dataset "
-    "num_dataset_shards_to_save "
-    "dataloader_* accelerator_config* remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map "
-    "local_rank ddp "
-    "seed ddp_timeout ddp_broadcast_buffers do_causal_lm_eval eval_* do_bench_eval bench_* metric_for_best_model "
-    "greater_is_better "
-    "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 freeze_mm_modules "
-    "excess_length_strategy "
-    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling "
-    "use_pose pose_* "
-    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* "
-    "flash_attn_cross_entropy "
-    "sdpa_varlen "
-    "fused_attn_kernel experts_implementation scaling_softmax* "
-    "eaft_* llama4_linearized_experts fp32_norm_classes "
-    "fsdp_final_state_dict_type "
-    "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
-    "warmup_steps warmup_ratio "
-    "evals_per_epoch save_total_limit save_safetensors save_first_step logging_steps early_stopping_patience "
-    "load_best_model_at_end "
-    "use_tensorboard profiler_* "
-    "include_tokens_per_second include_tkps orpo_alpha simpo_gamma cpo_alpha kto_* max_memory "
-    "gpu_memory_limit "
-    "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable "
-    "total_num_tokens "
-    "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities "
-    "env_capabilities "
-    "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device "
-    "model_quantization_config* output_dir hub_* bos_token eos_token pad_token unk_token "
-    "additional_special_tokens "
-    "loftq_* lora_model_dir lora_fan_in_fan_out "
-    "lora_on_cpu "
-    "peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
-    "merge_* relora_* "
-    "train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
-    "lr_* "
-    "cosine_* adam_* dion_* qgalore_* num_epochs jagged_restart_* rope_scaling noisy_embedding_alpha "
-    "evaluation_strategy "
-    "rpo_alpha model_config.* model_kwargs* model_type model_revision overrides_of_model_config.* wandb_* "
-    "mlflow_* comet_* "
-    "lisa_step_interval lisa_layers_attr push_to_hub* liger_layer_norm liger_use_token_scaling "
-    "use_* dsv4_* val_* "
-    "image_* skip_* diffusion.* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
-    "debug gptq_groupsize gptq_model_v1 gptq_disable_exllama eta_min revision_of_model llmcompressor* ray_* "
-    "expert_parallel_backend base_model_ignore_patterns liger_rms_norm_gated "
-    "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype final_state_dict_type "
-    "gemma4_hybrid_attn_impl large_head_attention "
-    "launcher launcher_args num_processes tiled_mlp_use_original_mlp gradient_checkpointing_kwargs* save_strategy lr";
-
 constexpr std::string_view kSource = "axolotl-ai-cloud/axolotl 067b021: src/axolotl/utils/schemas/config.py";
 
 // `sequence_len` holds the prompt and its completion.
@@ -76,6 +22,18 @@ void read_completions(KeyReader& reader, Draft& draft) {
   lengths.row = reader.count("sequence_len", 1);
   lengths.batch = reader.count("micro_batch_size", 1).value_or(lengths.batch);
   read_rollout(lengths, reader, draft);
+}
+
+// core/builders/rl.py: what goes to TRL's configurations, with their defaults.
+void read_preference(const std::string& stage, KeyReader& reader, Draft& draft) {
+  if (stage == "simpo") draft.set("stage_args.cpo_alpha", Value::of(reader.real("cpo_alpha").value_or(1)));
+  if (stage == "orpo" && reader.is_given("orpo_alpha"))
+    draft.set("beta", Value::of(reader.real("orpo_alpha").value_or(0.1)));
+  if (stage != "dpo") return;
+  take_stage_numbers("rpo_alpha", reader, draft);
+  if (const std::vector<std::string> losses = reader.texts("dpo_loss_type"); !losses.empty())
+    draft.set("stage_args.loss_type", Value::of(losses.front()));
+  if (reader.flag("dpo_use_liger_kernel")) draft.set("implementation", Value::of("liger"));
 }
 
 void read_stage(KeyReader& reader, Draft& draft) {
@@ -93,6 +51,7 @@ void read_stage(KeyReader& reader, Draft& draft) {
   if (rl == "ipo") draft.set("stage_args.loss_type", Value::of("ipo"));
   if (const auto beta = rl.empty() ? std::nullopt : reader.real("rl_beta")) draft.set("beta", Value::of(*beta));
   if (!rl.empty() && reader.flag("precompute_ref_log_probs")) draft.set("reference", Value::of("precompute"));
+  read_preference(stage, reader, draft);
 }
 
 void read_precision(KeyReader& reader, Draft& draft) {
@@ -115,6 +74,16 @@ void read_four_bits(KeyReader& reader, bool qlora, Draft& draft) {
            reader.flag(prefix + "bnb_4bit_use_double_quant"), false, draft);
   if (const auto skip = reader.texts(prefix + "llm_int8_skip_modules"); !skip.empty())
     draft.set("quantization.skip", texts_value(skip));
+}
+
+// loaders/model.py: only a configuration that unpacks lets the weights be what the checkpoint's packed ones stand for.
+void read_stored(KeyReader& reader, Draft& draft) {
+  const auto config = reader.text("model_quantization_config");
+  if (!config || reader.flag("model_quantization_config_kwargs.dequantize")) return;
+  if (*config != "Mxfp4Config")
+    return draft.warnings.push_back("model_quantization_config " + *config + " is not billed");
+  draft.quantized = true;
+  draft.set("weights", Value::of("mxfp4"));
 }
 
 void read_method(KeyReader& reader, Draft& draft) {
@@ -148,6 +117,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   } else {
     draft.set("method", Value::of("full"));
   }
+  read_stored(reader, draft);
   if (four) read_four_bits(reader, adapter == "qlora", draft);
   if (eight) set_bits(8, "", false, false, draft);
   if (reader.flag("gptq")) {
@@ -169,6 +139,7 @@ void read_batch(KeyReader& reader, Draft& draft) {
   draft.set("packing", Value::of(packing));
   if (reader.text("batch_flattening") == "auto" || reader.flag("batch_flattening"))
     draft.set("padding_free", Value::of(true));
+  if (plan_text(draft, "stage") == "dpo" && reader.flag("dpo_padding_free")) draft.set("padding_free", Value::of(true));
   if (!packing && !reader.flag("pad_to_sequence_len")) set_padded(draft);
   const bool evaluates = reader.real("val_set_size").value_or(0) > 0 || reader.is_given("test_datasets");
   if (evaluates && reader.text("eval_strategy") != "no")
@@ -281,6 +252,15 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
               Value::of(reader.maybe_flag("ddp_find_unused_parameters").value_or(false)));
 }
 
+// core/builders/base.py: Q-GaLore's keys are its own.
+void read_low_rank(KeyReader& reader, Draft& draft) {
+  const std::string optimizer = plan_text(draft, "optimizer");
+  if (optimizer.find("galore") == std::string::npos) return;
+  for (const auto& [key, argument] : {std::pair("qgalore_rank", "optimizer_args.rank"),
+                                      std::pair("qgalore_update_proj_gap", "optimizer_args.update_proj_gap")})
+    if (const auto count = reader.count(key, 1)) draft.set(argument, Value::of(std::to_string(*count)));
+}
+
 constexpr LeftOut kLeftOut[] = {
     {"lora_mlp_kernel", "keeps fewer activations of the MLP: adapters are billed as PEFT runs them"},
     {"lora_qkv_kernel", "keeps fewer activations of attention: adapters are billed as PEFT runs them"},
@@ -309,19 +289,46 @@ constexpr LeftOut kLeftOut[] = {
     {"neftune_noise_alpha", "adds noise to the embedding's output: the noise is not billed"},
     {"use_onebitllms", "is not billed: linears are billed in 16 bits"},
     {"use_eaft", "copies the logits of the answers once more: the copy is not billed"},
-    {"deepcompile", "is not billed: layers are billed as they run without"}};
+    {"deepcompile", "is not billed: layers are billed as they run without"},
+    {"resume_from_checkpoint", "reads the saved states beside the live ones while loading: not billed"},
+    {"dpo_use_weighting", "weighs each token by the policy's own probabilities: the copies for it are not billed"},
+    {"dpo_generate_during_eval", "lets the evaluation generate, which is not billed"},
+    {"do_causal_lm_eval", "lets the evaluation generate, which is not billed"},
+    {"do_bench_eval", "lets the evaluation run benchmarks, which is not billed"},
+    {"flash_attn_cross_entropy", "is billed as the model's own loss"},
+    {"fused_attn_kernel", "keeps fewer activations of attention: it is billed as the model's own code"},
+    {"experts_implementation", "is not billed: experts are billed as Transformers runs them by default"},
+    {"scaling_softmax", "is billed as attention without it"},
+    {"gemma4_hybrid_attn_impl", "is billed as one kernel for all layers"},
+    {"large_head_attention", "is billed as one kernel for all layers"},
+    {"llama4_linearized_experts", "is not billed: experts are billed as the checkpoint stores them"},
+    {"max_memory", "spreads the model over cards: it is billed on one"},
+    {"gpu_memory_limit", "spreads the model over cards: it is billed on one"},
+    {"use_dsv4_kernels", "is not billed: layers are billed as Transformers writes them"},
+    {"use_glm_dsa_kernels", "is not billed: layers are billed as Transformers writes them"},
+    {"nonexpert_quantization", "is not billed: what is no expert is billed as the checkpoint stores it"},
+    {"dense_mixer", "runs every expert for every token, which is not billed"},
+    {"kd_trainer", "keeps a teacher's log-probabilities, which is not billed"},
+    {"use_mora", "is billed as LoRA of the same rank"}};
 
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
   warn_of_left_out(kLeftOut, reader, draft);
+  if (reader.count("eval_table_size").value_or(0) > 0)
+    draft.warnings.push_back("eval_table_size lets the evaluation generate, which is not billed");
+  const auto evaluated = reader.count("eval_sequence_len", 1), trained = reader.count("sequence_len", 1);
+  if (evaluated && trained && *evaluated > *trained)
+    draft.warnings.push_back("eval_sequence_len is not billed: rows of the evaluation are billed as long as others");
+  reader.use("freeze_mm_modules"), reader.use("flash_attn_d512"), reader.use("lm_eval_post_train");
   if (reader.flag("tiled_mlp")) reader.use("tiled_mlp_num_shards");
   if (reader.flag("auto_find_batch_size"))
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
 }
 
 // loaders/model.py _configure_embedding_dtypes: only flash's kernels, adapters and cut cross entropy bring them back to 16 bits.
-void state_wide_embeddings(Draft& draft) {
+void state_wide_embeddings(KeyReader& reader, Draft& draft) {
   const std::string kernel = plan_text(draft, "attention"), engine = plan_text(draft, "engine");
   const bool trains_whole = plan_text(draft, "method") == "full" && (engine.empty() || engine == "torch");
+  if (reader.flag("embeddings_skip_upcast")) return;
   if (!trains_whole || draft.load_dtype == "fp32" || plan_text(draft, "loss") == "fused") return;
   if (kernel == "sdpa" || kernel == "eager")
     draft.warnings.push_back("axolotl trains embedding, head and norms in fp32 beside " + kernel +
@@ -352,7 +359,8 @@ void read(const JobSource& source, Draft& draft) {
   read_attention(reader, draft);
   read_packing(reader, draft);
   set_optimizer(reader.text("optimizer").value_or("adamw_torch_fused"), draft);
-  if (const auto arguments = reader.text("optim_args")) set_optimizer_arguments(*arguments, draft);
+  if (const Value* arguments = reader.given("optim_args")) set_optimizer_arguments(*arguments, draft);
+  read_low_rank(reader, draft);
   reader.use("optim_target_modules");
   draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));
   const std::string compile = to_lower(reader.text("torch_compile").value_or("false"));
@@ -360,7 +368,7 @@ void read(const JobSource& source, Draft& draft) {
   read_loss(reader, draft);
   state_what_is_left_out(reader, draft);
   read_engine(reader, source, draft);
-  state_wide_embeddings(draft);
+  state_wide_embeddings(reader, draft);
   if (reader.flag("load_in_4bit"))
     set_quant_storage(reader.text("bnb_config_kwargs.bnb_4bit_quant_storage").value_or("bfloat16"), draft);
   draft.add_records(reader);
@@ -368,7 +376,7 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
-KeyTable axolotl_table() { return {kAxolotlKeys, kHarmless, kSource}; }
+KeyTable axolotl_table() { return {kAxolotlKeys, kAxolotlHarmless, kSource}; }
 
 Importer axolotl_importer() { return {"axolotl", "axolotl's YAML", kSource, claim, read}; }
 

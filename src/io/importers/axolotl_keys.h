@@ -138,6 +138,101 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"lora_layers_to_transform", "", "", "peft_layers_to_transform"},
     {"selective_checkpointing", "", "which operators are not run again"},
     {"layer_offloading", "false", "frozen layers live on the host"},
+    {"resume_from_checkpoint", "", "the states are read beside the live ones while loading"},
+    {"embeddings_skip_upcast", "", "embedding and head stay in 16 bits", {}, "model.py"},
+    {"dpo_loss_type", "", "how the loss is computed", {}, "rl.py"},
+    {"dpo_padding_free", "", "samples are joined without padding", {}, "rl.py"},
+    {"dpo_use_liger_kernel", "", "Liger's loss of preference pairs", {}, "rl.py"},
+    {"dpo_use_weighting", "", "each token is weighed", {}, "rl.py"},
+    {"dpo_generate_during_eval", "", "the evaluation generates", {}, "rl.py"},
+    {"cpo_alpha", "", "weight of the chosen answers' own loss", {}, "rl.py"},
+    {"orpo_alpha", "", "strength of the odds ratio", {}, "rl.py"},
+    {"rpo_alpha", "", "weight of the chosen answers' own loss", {}, "rl.py"},
+    {"noisy_embedding_alpha", "", "", "neftune_noise_alpha"},
+    {"flash_attn_cross_entropy", "", "flash attention's loss"},
+    {"fused_attn_kernel", "", "one kernel for norms and rotary embedding of query and key"},
+    {"experts_implementation", "", "how experts run", {}, "model.py"},
+    {"scaling_softmax", "", "attention scores are scaled by length"},
+    {"gemma4_hybrid_attn_impl", "", "attention kernels of two kinds of layers"},
+    {"large_head_attention", "", "attention kernels of two kinds of layers"},
+    {"flash_attn_d512", "", "flash attention for wide heads"},
+    {"llama4_linearized_experts", "", "experts as linears, which can be quantised"},
+    {"freeze_mm_modules", "", "the towers of a multimodal model do not train", {}, "multimodal.py"},
+    {"max_memory", "", "the model is spread over cards", {}, "training.py"},
+    {"gpu_memory_limit", "", "the model is spread over cards", {}, "training.py"},
+    {"do_causal_lm_eval", "", "the evaluation generates"},
+    {"do_bench_eval", "", "the evaluation runs benchmarks"},
+    {"eval_table_size", "", "the evaluation generates"},
+    {"eval_sequence_len", "", "tokens of the evaluation's rows"},
+    {"lm_eval_post_train", "", "benchmarks after the training", {}, "lm_eval/args.py"},
+    {"qgalore_rank", "256", "rank of Q-GaLore", {}, "training.py"},
+    {"qgalore_update_proj_gap", "", "Q-GaLore's update interval", {}, "training.py"},
+    {"use_dsv4_kernels", "", "kernels for DeepSeek V4"},
+    {"use_glm_dsa_kernels", "", "kernels for GLM's sparse attention"},
+    {"dense_mixer", "", "every expert runs for every token"},
+    {"kd_trainer", "", "distillation of a teacher's logits"},
+    {"nonexpert_quantization", "", "how what is no expert is stored", {}, "kernels/args.py"},
+    {"model_quantization_config", "", "how the checkpoint's weights are loaded", {}, "model.py"},
+    {"model_quantization_config_kwargs.dequantize", "", "packed weights are unpacked", {}, "model.py"},
+    {"use_mora", "", "MoRA"},
+    {"mora", "", "MoRA"},
 };
+
+inline constexpr std::string_view kAxolotlHarmless =
+    "strict auto_resume_from_checkpoints resize_token_embeddings_to_32x "
+    "mean_resizing_embeddings "
+    "shrink_embeddings reinit_weights trainer_cls trl* vllm* ebft* quantization* "
+    "dynamic_checkpoint* "
+    "center_rewards_coefficient num_labels dpo_label_smoothing dpo_norm_loss dpo_use_logits_to_keep dpo_loss_weights "
+    "datasets* shuffle_* dataset_* skip_prepare_dataset "
+    "num_dataset_shards_to_save "
+    "dataloader_* accelerator_config* remove_unused_columns push_dataset_to_hub hf_use_auth_token device device_map "
+    "local_rank ddp "
+    "seed ddp_timeout ddp_broadcast_buffers eval_steps eval_causal_lm_metrics eval_sample_packing eval_max_new_tokens "
+    "bench_* metric_for_best_model "
+    "greater_is_better "
+    "loss_watchdog_* gc_steps torch_empty_cache_steps gc_collect_steps tf32 float32 "
+    "excess_length_strategy "
+    "min_sample_len max_prompt_len sample_packing_* pad_to_multiple_of curriculum_sampling "
+    "use_pose pose_* "
+    "pretrain_multipack_* pretraining_sample_concatenation streaming* flex_attn_compile_kwargs* "
+    "sdpa_varlen "
+    "scaling_softmax_* "
+    "eaft_* fp32_norm_classes "
+    "fsdp_final_state_dict_type "
+    "heads_k_stride ring_attn_func special_tokens* tokens* added_tokens_overrides* torch_compile_* max_steps "
+    "warmup_steps warmup_ratio "
+    "evals_per_epoch save_total_limit save_safetensors save_first_step logging_steps early_stopping_patience "
+    "load_best_model_at_end "
+    "use_tensorboard profiler_* "
+    "include_tokens_per_second include_tkps simpo_gamma kto_* "
+    "low_cpu_mem_usage chat_template* eot_tokens default_system_message fix_untrained_tokens is_* preprocess_iterable "
+    "total_num_tokens "
+    "total_supervised_tokens axolotl_config_path generate_samples num_generation_samples generation_* capabilities "
+    "env_capabilities "
+    "base_model_config cls_model_config tokenizer_* processor_* trust_remote_code experimental_skip_move_to_device "
+    "model_quantization_config_kwargs* output_dir hub_* bos_token eos_token pad_token unk_token "
+    "additional_special_tokens "
+    "loftq_* lora_model_dir lora_fan_in_fan_out "
+    "lora_on_cpu "
+    "peft_layers_pattern peft* qlora_sharded_model_loading bnb_config_kwargs* loraplus_* "
+    "merge_* relora_* "
+    "train_on_inputs group_by_length learning_rate embedding_lr* weight_decay torchdistx_path "
+    "lr_* "
+    "cosine_* adam_* dion_* qgalore_scale qgalore_proj_* qgalore_cos_threshold qgalore_gamma_proj qgalore_queue_size "
+    "num_epochs jagged_restart_* rope_scaling "
+    "evaluation_strategy "
+    "model_config.* model_kwargs* model_type model_revision overrides_of_model_config.* wandb_* "
+    "mlflow_* comet_* "
+    "lisa_step_interval lisa_layers_attr push_to_hub* liger_layer_norm liger_use_token_scaling "
+    "use_whitening use_pose use_tensorboard use_orig_params use_ray use_wandb use_comet use_mlflow use_trackio "
+    "use_swanlab "
+    "use_otel_metrics val_file val_data* dsv4_* grokfast_* kd_* spectrum_* nemo_gym* lm_eval_* hatchery* mora.* "
+    "expert_parallel_* liger_kernel_impl expert_backend moe_dequant_chunk_size moe_grouped_backend moe_bnb_fast "
+    "image_* skip_* diffusion.* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
+    "debug gptq_groupsize gptq_model_v1 gptq_disable_exllama eta_min revision_of_model llmcompressor* ray_* "
+    "expert_parallel_backend base_model_ignore_patterns liger_rms_norm_gated "
+    "fp8_enable_fsdp_float8_all_gather nvfp4_merge_aware test_value torch_dtype final_state_dict_type "
+    "launcher launcher_args num_processes tiled_mlp_use_original_mlp gradient_checkpointing_kwargs* save_strategy lr";
 
 }  // namespace membill::io

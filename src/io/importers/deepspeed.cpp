@@ -114,9 +114,11 @@ constexpr KeyRow kRows[] = {
     {"optimizer.type", "", "optimizer, made by DeepSpeed"},
     {"tensor_parallel.autotp_size", "", "tensor parallel degree", {}, "tensor_parallel/config.py"},
     {"sequence_parallel_size", "", "Ulysses degree"},
-    {"activation_checkpointing", "",
-     "only for code that calls DeepSpeed's checkpoint function, which Hugging Face models do not: "
-     "sharding.partition_activations, sharding.cpu_checkpointing"},
+    {"activation_checkpointing.partition_activations", "", "checkpoints are split over the tensor-parallel ranks"},
+    {"activation_checkpointing.partitioned_activations", "", "", "activation_checkpointing.partition_activations"},
+    {"activation_checkpointing.cpu_checkpointing", "", "checkpoints live on the host"},
+    {"activation_checkpointing.contiguous_memory_optimization", "", "checkpoints of all layers share buffers"},
+    {"activation_checkpointing.number_checkpoints", "", "how many such buffers"},
 };
 
 constexpr std::string_view kHarmless =
@@ -150,7 +152,8 @@ constexpr std::string_view kHarmless =
     "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
     "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
     "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown "
-    "activation_checkpointing* data_types.params_dtype zero_allow_comm_data_type curriculum_learning* "
+    "activation_checkpointing.synchronize_checkpoint_boundary activation_checkpointing.profile "
+    "data_types.params_dtype zero_allow_comm_data_type curriculum_learning* "
     "compression_training* sparse_attention*";
 
 // Sizes that the plan keeps under DeepSpeed's own names.
@@ -278,15 +281,35 @@ void read_precision(KeyReader& reader, const DeepSpeedFill& fill, Draft& draft) 
   if (accumulate != nullptr && !is_auto(accumulate)) draft.set("sharding.grad_accum_dtype", *accumulate);
 }
 
+// The section counts only where the training code hands it to DeepSpeed's own checkpoint function (deepspeed.checkpointing.configure).
+void read_checkpointing(KeyReader& reader, bool calls, Draft& draft) {
+  const std::string section = "activation_checkpointing.";
+  const bool asks = reader.map().find("activation_checkpointing") != nullptr &&
+                    (reader.flag(section + "partition_activations") || reader.flag(section + "cpu_checkpointing"));
+  if (!asks) return;
+  if (!calls)
+    return draft.assume(
+        "activation_checkpointing changes nothing here: it is for code that calls deepspeed.checkpointing, which "
+        "Hugging Face's gradient checkpointing does not; --set sharding.partition_activations=true or "
+        "sharding.cpu_checkpointing=true bills it");
+  for (const char* key : {"partition_activations", "cpu_checkpointing", "contiguous_memory_optimization"})
+    if (reader.flag(section + key)) draft.set(std::string("sharding.") + key, Value::of(true));
+  if (reader.flag(section + "contiguous_memory_optimization"))
+    draft.set("sharding.number_checkpoints", reader.count(section + "number_checkpoints", 1));
+}
+
 int claim(const JobSource& source) {
   if (source.arguments) return 0;
   if (source.keys.find("zero_optimization") != nullptr) return 100;
   if (source.keys.find("architectures") != nullptr) return 0;  // a model's config may say bf16 and fp16 too
-  return count_keys(source.keys,
-                    "train_micro_batch_size_per_gpu train_batch_size bf16 fp16 zero_allow_untested_optimizer "
-                    "autotuning activation_checkpointing wall_clock_breakdown steps_per_print") >= 2
-             ? 70
-             : 0;
+  int own = count_keys(source.keys,
+                       "train_micro_batch_size_per_gpu train_batch_size zero_allow_untested_optimizer autotuning "
+                       "wall_clock_breakdown steps_per_print");
+  for (const char* section : {"bf16", "fp16", "activation_checkpointing"}) {  // switches in other frameworks' files
+    const Value* value = source.keys.find(section);
+    own += value != nullptr && value->is_map() ? 1 : 0;
+  }
+  return own >= 2 ? 70 : 0;
 }
 
 void read(const JobSource& source, Draft& draft) {
@@ -320,6 +343,7 @@ void read_deepspeed_part(const Value& config, const std::string& file, const Dee
   if (reader.is_given("gradient_clipping") && !is_auto(reader.given("gradient_clipping")))
     draft.set("clip", Value::of(reader.real("gradient_clipping").value_or(0) > 0));
   if (const auto type = reader.text("optimizer.type"); type && *type != "auto") set_optimizer(*type, draft);
+  read_checkpointing(reader, fill.calls_checkpoint, draft);
   if (const auto tp = reader.count("tensor_parallel.autotp_size"); tp.value_or(1) > 1) draft.set("parallel.tp", tp);
   if (const auto sp = reader.count("sequence_parallel_size"); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
   draft.add_records(reader);

@@ -12,6 +12,7 @@ namespace membill::io {
 // say, and three sizes from the model's width, which the plan keeps as "auto".
 struct DeepSpeedFill {
   bool bf16 = false, fp16 = false;
+  bool calls_checkpoint = false;  // the training code calls DeepSpeed's checkpoint function
 };
 
 // Reads DeepSpeed's map into the draft: engine, ZeRO, buffers, offloading, precision, batch where it is said.

@@ -94,6 +94,10 @@ std::int64_t least_world(const Draft& draft) {
 }
 
 void settle_world(Draft& draft) {
+  if (!world_size(draft) && least_world(draft) == 1 && draft.nodes.value_or(1) > 1) {
+    draft.processes = draft.nodes;
+    draft.assume(draft.file + " does not say how many cards a node has: 1 each taken, --gpus says how many in all");
+  }
   const std::int64_t least = world_size(draft) ? 1 : least_world(draft);
   if (least == 1) return;
   draft.processes = least;

@@ -15,6 +15,7 @@ constexpr KeyRow kRows[] = {
     {"sharding_strategy", "", "what is sharded"},
     {"reshard_after_forward", "", "FSDP2: gathered weights are freed after the forward; FSDP1: the strategy"},
     {"offload_params", "false", "weights, gradients and states live on the host"},
+    {"cpu_offload", "", "", "offload_params"},
     {"auto_wrap_policy", "", "which modules become units"},
     {"transformer_layer_cls_to_wrap", "", "the class of a unit"},
     {"min_num_params", "", "the least size of a unit"},
@@ -29,6 +30,11 @@ constexpr KeyRow kRows[] = {
     {"cpu_ram_efficient_loading", "false", "one rank of a node loads the weights"},
     {"mixed_precision_policy", "", "dtype of gathered weights and reduced gradients"},
 };
+// Of a file that holds the pair of arguments.
+constexpr KeyRow kPair[] = {{"fsdp", "", "FSDP's strategy"},
+                            {"fsdp_config", "", "FSDP's options"},
+                            {"fsdp_min_num_params", "", "the least size of a unit"},
+                            {"fsdp_transformer_layer_cls_to_wrap", "", "the class of a unit"}};
 constexpr std::string_view kHarmless =
     "sync_module_states final_state_dict_type ignored_modules xla "
     "xla_fsdp_v2 "
@@ -98,8 +104,15 @@ void read_prefetch(KeyReader& reader, Draft& draft) {
     draft.set("sharding.use_orig_params", Value::of(*original));
 }
 
+// ms-swift ships files with both arguments of the Trainer in them.
+bool holds_arguments(const Value& keys) {
+  const Value* config = keys.find("fsdp_config");
+  return keys.find("fsdp") != nullptr && config != nullptr && config->is_map() && keys.entries().size() <= 6;
+}
+
 int claim(const JobSource& source) {
   if (source.arguments) return 0;
+  if (holds_arguments(source.keys)) return 60;
   const int keys = count_keys(source.keys,
                               "transformer_layer_cls_to_wrap fsdp_transformer_layer_cls_to_wrap fsdp_sharding_strategy "
                               "fsdp_auto_wrap_policy cpu_ram_efficient_loading fsdp_offload_params backward_prefetch "
@@ -111,7 +124,10 @@ void read(const JobSource& source, Draft& draft) {
   draft.bf16 = true;
   draft.fsdp_upcasts = true;
   draft.assume("an FSDP file alone: full shard with bf16 mixed precision");
-  read_fsdp_part(source.keys, source.file, {}, draft);
+  if (!holds_arguments(source.keys)) return read_fsdp_part(source.keys, source.file, {}, draft);
+  KeyReader reader(source.keys, source.file, {{kPair, "_*", kSource}}, draft.problems);
+  read_fsdp_arguments(reader, draft);
+  draft.add_records(reader);
 }
 
 }  // namespace
@@ -160,10 +176,40 @@ bool read_fsdp_words(const std::vector<std::string>& words, FsdpSurroundings& ar
     on = true;
     if (name == "auto_wrap") around.wrap = true;
     if (name == "offload") around.offload = true;
-    if (name == "fsdp2") around.version = 2, around.wrap = true;
+    if (name == "true") around.version = 2, around.wrap = true;
     if (name.find("shard") != std::string::npos) around.strategy = name.starts_with("hybrid") ? "hybrid_shard" : name;
   }
   return on;
+}
+
+// ms-swift's --fsdp takes a file that holds both arguments, or the name of one that it ships (swift/config/fsdp2.json).
+std::optional<Value> pair_in_file(const Value* argument, Draft& draft) {
+  if (argument == nullptr || !argument->is_string()) return std::nullopt;
+  const std::string& text = argument->as_string();
+  if (text == "fsdp2")
+    return Value::make_map({{"fsdp", Value::of("full_shard auto_wrap")},
+                            {"fsdp_config", Value::make_map({{"fsdp_version", Value::of(2)},
+                                                             {"state_dict_type", Value::of("SHARDED_STATE_DICT")},
+                                                             {"activation_checkpointing", Value::of(true)}})}});
+  return text.ends_with(".json") ? read_part(text, draft, "fsdp") : std::nullopt;
+}
+
+// The map of options, wherever it stands.
+Value options_of(const Value* config, FsdpSurroundings& around, Draft& draft) {
+  if (config != nullptr && config->is_map()) {
+    around.prefix = "fsdp_config.";
+    return *config;
+  }
+  if (config == nullptr || !config->is_string()) return Value::make_map();
+  const std::string& text = config->as_string();
+  const std::optional<Value> part =
+      text.starts_with("{") ? parse_json(text, draft.file) : read_part(text, draft, "fsdp_config");
+  return part.value_or(Value::make_map());
+}
+
+bool is_on(const Value* argument, KeyReader& reader, FsdpSurroundings& around) {
+  if (argument != nullptr && argument->is_bool()) return argument->as_bool() && read_fsdp_words({"true"}, around);
+  return read_fsdp_words(reader.texts("fsdp"), around);
 }
 
 }  // namespace
@@ -171,24 +217,25 @@ bool read_fsdp_words(const std::vector<std::string>& words, FsdpSurroundings& ar
 void read_fsdp_arguments(KeyReader& reader, Draft& draft) {
   FsdpSurroundings around;
   around.wrap = false;
-  const bool on = read_fsdp_words(reader.texts("fsdp"), around);
+  const Value* given = reader.given("fsdp");
   const Value* config = reader.given("fsdp_config");
   const bool wraps =
       reader.is_given("fsdp_transformer_layer_cls_to_wrap") || reader.count("fsdp_min_num_params").value_or(0) > 0;
-  if (!on) return;
+  const std::optional<Value> pair = pair_in_file(given, draft);
+  if (pair && pair->is_map()) {
+    const Value* words = pair->find("fsdp");
+    around.version = 2;
+    (void)read_fsdp_words(words != nullptr && words->is_string() ? split(words->as_string(), ' ')
+                                                                 : std::vector<std::string>{"full_shard", "auto_wrap"},
+                          around);
+    config = pair->find("fsdp_config");
+  } else if (!is_on(given, reader, around)) {
+    return;
+  }
+  if (plan_text(draft, "software.transformers").starts_with("5.")) around.version = 2, around.wrap = true;
   around.wrap = around.wrap || wraps;
   draft.fsdp_upcasts = true;
-  Value options = Value::make_map();
-  if (config != nullptr && config->is_map()) {
-    options = *config;
-    around.prefix = "fsdp_config.";
-  } else if (config != nullptr && config->is_string()) {
-    const std::string& text = config->as_string();
-    const std::optional<Value> part =
-        text.starts_with("{") ? parse_json(text, draft.file) : read_part(text, draft, "fsdp_config");
-    if (part) options = *part;
-  }
-  read_fsdp_part(options, draft.file, around, draft);
+  read_fsdp_part(options_of(config, around, draft), draft.file, around, draft);
 }
 
 KeyTable fsdp_table() {

@@ -86,6 +86,16 @@ constexpr KeyRow kRows[] = {
     {"use_reentrant", "", "reentrant checkpointing"},
     {"activation_checkpointing", "", "", "gradient_checkpointing"},
     {"lora_modules", "", "", "lora_target_modules"},
+    {"vision_tower", "", "the vision tower"},
+    {"tune_mm_mlp_adapter", "", "the projector alone trains"},
+    {"freeze_backbone", "", "the language model does not train"},
+    {"mm_tunable_parts", "", "which parts train"},
+    {"tune_llm", "", "whether the language model trains"},
+    {"tune_vision", "", "whether the vision tower trains"},
+    {"unfreeze_mm_vision_tower", "", "whether the vision tower trains"},
+    {"freeze_mm_mlp_adapter", "", "whether the projector trains"},
+    {"freeze_llm", "", "whether the language model trains"},
+    {"world_size", "", "cards in all"},
 };
 
 constexpr std::string_view kHarmless =
@@ -95,15 +105,17 @@ constexpr std::string_view kHarmless =
     "model_revision "
     "use_auth_token trust_remote_code low_cpu_mem_usage lazy_preprocess epochs num_epochs lr weight_decay log_* "
     "save_model "
-    "image_folder version vision_tower mm_* tune_mm_mlp_adapter pretrain_mm_mlp_adapter image_aspect_ratio "
+    "image_folder version mm_projector_type mm_projector_lr mm_vision_* mm_use_im_* mm_patch_merge_type mm_hidden_size "
+    "mm_spatial_pool_* pretrain_mm_mlp_adapter image_aspect_ratio image_grid_pinpoints image_crop_resolution "
+    "image_split_resolution video_folder frames_upbound force_sample add_time_instruction "
     "group_by_modality_length "
     "train_on_source mmlu_* do_mmlu_eval dataset_format max_new_tokens source_* eval_dataset_size train_file_path "
     "conversation_* "
     "eval_data_path validation_split_percentage train_dir pretrain_train_split add_eos_token wandb_* "
     "prompt_template_name train_on_inputs "
     "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing add_special_tokens "
-    "append_concat_token chat_template_format dataset_* splits bnb_4bit_compute_dtype tune_llm tune_vision "
-    "max_slice_nums llm_type uid ip_address rdzv_* help verbose world_size bench_steps bind_cores_to_rank leaf_module "
+    "append_concat_token chat_template_format dataset_* splits bnb_4bit_compute_dtype "
+    "max_slice_nums llm_type uid ip_address rdzv_* help verbose bench_steps bind_cores_to_rank leaf_module "
     "log_interval train_dataset_name data";
 
 constexpr std::string_view kSource = "public scripts on transformers' Trainer";
@@ -215,6 +227,35 @@ int claim(const JobSource& source) {
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
 }
 
+// LLaVA and what descends from it (llava/train/train.py): a vision tower before the language model, and switches of what trains.
+constexpr LeftOut kLeftOut[] = {{"tune_vision", "trains the vision tower, which is billed as frozen"},
+                                {"unfreeze_mm_vision_tower", "trains the vision tower, which is billed as frozen"}};
+
+bool trains_language_model(KeyReader& reader) {
+  const std::string parts = to_lower(reader.text("mm_tunable_parts").value_or(""));
+  if (!parts.empty()) return parts.find("language_model") != std::string::npos;
+  if (reader.flag("tune_mm_mlp_adapter") || reader.flag("freeze_backbone") || reader.flag("freeze_llm")) return false;
+  return reader.maybe_flag("tune_llm").value_or(true);
+}
+
+// Where the language model is frozen, the gradient still runs through all of it, to what trains before it: an adapter of rank 1 in the
+// first layer keeps the same of the layers.
+void read_multimodal(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
+  if (reader.is_given("vision_tower"))
+    draft.warnings.push_back("vision_tower: the tower, its projector and their features are not billed");
+  reader.use("freeze_mm_mlp_adapter");
+  if (trains_language_model(reader) || plan_text(draft, "method") != "full") return;
+  LoraArguments lora;
+  lora.rank = lora.alpha = 1;
+  lora.targets = {"all-linear"};
+  lora.layers = Value::make_list({Value::of(0)});
+  set_lora(lora, draft);
+  draft.warnings.push_back(
+      "the language model is frozen and what is before it trains: it is billed with an adapter of rank 1 in its first "
+      "layer, without the weights, gradients and states of the projector");
+}
+
 // Transformers' own examples of sequence classification (examples/pytorch/text-classification).
 bool classifies(const Launch& launch) {
   constexpr std::string_view kScripts[] = {"run_glue.py", "run_glue_no_trainer.py", "run_classification.py",
@@ -228,10 +269,13 @@ void read(const JobSource& source, Draft& draft) {
   KeyReader reader(source.keys, source.file, {hf_trainer_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
+  if (const auto cards = reader.count("world_size", -1); cards.value_or(0) > 0 && !draft.processes)
+    draft.processes = cards;
   read_stage(reader, draft);
   if (classifies(source.launch)) draft.set("stage", Value::of("classification"));
   read_training_arguments(reader, reader.flag("use_reentrant"), draft);
   read_method(reader, draft);
+  read_multimodal(reader, draft);
   read_lengths(reader, draft);
   const Value* flash = reader.given("use_flash_attn");
   const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));

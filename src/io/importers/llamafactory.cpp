@@ -71,15 +71,23 @@ constexpr KeyRow kRows[] = {
     {"freeze_language_model", "false", "whether the language model trains"},
     {"ref_model_quantization_bit", "", "bits of the reference model"},
     {"mixture_of_depths", "", "layers are skipped for some tokens", {}, "model_args.py"},
+    {"moe_aux_loss_coef", "", "weight of the router's own loss", {}, "model_args.py"},
+    {"use_v1_kernels", "", "kernels of the v1 trainer", {}, "model_args.py"},
+    {"use_dft_loss", "", "the loss weighs each token"},
+    {"galore_target", "all", "linears that get low-rank states"},
+    {"apollo_target", "all", "linears that get low-rank states"},
+    {"use_hyper_parallel", "", "HyperParallel runs the step"},
+    {"predict_with_generate", "", "the evaluation generates"},
+    {"new_special_tokens_config", "", "", "add_special_tokens"},
     {"use_llama_pro", "false", "new blocks train, given in freeze_trainable_layers"},
 };
 
 constexpr std::string_view kHarmless =
-    "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens new_special_tokens_config "
+    "adapter_name_or_path adapter_folder cache_dir use_fast_tokenizer split_special_tokens "
     "init_special_tokens "
-    "model_revision low_cpu_mem_usage rope_scaling moe_aux_loss_coef train_from_scratch "
+    "model_revision low_cpu_mem_usage rope_scaling train_from_scratch "
     "infer_backend "
-    "offload_folder use_kv_cache use_v1_kernels infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status "
+    "offload_folder use_kv_cache infer_dtype hf_hub_token ms_hub_token om_hub_token print_param_status "
     "trust_remote_code "
     "quantization_device_map image_* video_* crop_to_patches use_audio_in_video audio_sampling_rate export_* vllm_* "
     "sglang_* kt_* "
@@ -87,11 +95,11 @@ constexpr std::string_view kHarmless =
     "pissa_iter pissa_convert "
     "create_new_adapter module_dropout pref_ftx pref_bco_weight dpo_label_smoothing kto_chosen_weight "
     "kto_rejected_weight "
-    "simpo_gamma ppo_* ref_model_adapters reward_model* ld_alpha galore_target galore_scale "
+    "simpo_gamma ppo_* ref_model_adapters reward_model* ld_alpha galore_scale "
     "galore_proj_type "
-    "apollo_target apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* "
+    "apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* "
     "use_megatron_bridge "
-    "megatron_bridge_args use_hyper_parallel hyper_parallel_* use_dft_loss asft_alpha "
+    "megatron_bridge_args hyper_parallel_* asft_alpha "
     "eaft_alpha "
     "compute_accuracy disable_shuffling "
     "early_stopping_steps "
@@ -101,7 +109,7 @@ constexpr std::string_view kHarmless =
     "ignore_pad_token_for_loss val_size eval_on_each_dataset tool_format default_system enable_thinking "
     "preserve_thinking tokenized_path "
     "data_shared_file_system ray_* master_addr master_port enable_torch_profiler profiler_* profile_modules fp8_* "
-    "predict_with_generate "
+    "_kt_* "
     "resources_per_worker placement_strategy num_workers dataloader_* use_megatron*";
 
 constexpr std::string_view kSource = "hiyouga/LLaMA-Factory ff6d4d1: src/llamafactory/hparams/finetuning_args.py";
@@ -197,6 +205,9 @@ void read_method(KeyReader& reader, Draft& draft) {
     const double layers = std::fabs(reader.real("freeze_trainable_layers").value_or(2));
     if (layers < 1e6) draft.set("freeze.trainable_layers", Value::of(static_cast<std::int64_t>(layers)));
     std::vector<Value> extra;
+    if (const auto names = reader.text("freeze_trainable_modules"); names && *names != "all")
+      draft.warnings.push_back("freeze_trainable_modules " + *names +
+                               " is not billed: the whole of the last layers is");
     for (const std::string& name : reader.texts("freeze_extra_modules")) extra.push_back(Value::of(name));
     if (reader.flag("use_llama_pro")) return read_llama_pro(static_cast<std::int64_t>(layers), std::move(extra), draft);
     if (!extra.empty()) draft.set("freeze.trainable_modules", Value::make_list(std::move(extra)));
@@ -214,6 +225,8 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
     draft.set("optimizer_args.update_proj_gap",
               Value::of(value_text(Value::of(reader.count(name + "_update_interval", 1).value_or(200)))));
     if (reader.flag(name + "_layerwise")) set_layerwise(draft);
+    if (const auto target = reader.text(name + "_target"); target && *target != "all")
+      draft.warnings.push_back(name + "_target " + *target + " is not billed: every linear gets low-rank states");
   }
   if (reader.flag("use_badam")) set_optimizer("badam", draft);
   if (reader.flag("use_adam_mini")) set_optimizer("adam-mini", draft);
@@ -229,7 +242,12 @@ constexpr LeftOut kLeftOut[] = {
     {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen", true},
     {"freeze_multi_modal_projector", "false trains the projector, which is billed as frozen", true},
     {"freeze_language_model", "is not billed: the language model is billed as it trains"},
-    {"ref_model_quantization_bit", "is not billed: the reference model is billed in 16 bits"}};
+    {"ref_model_quantization_bit", "is not billed: the reference model is billed in 16 bits"},
+    {"ref_model", "is not billed: the reference model is billed with the policy's shapes"},
+    {"use_v1_kernels", "is not billed: layers are billed as Transformers writes them"},
+    {"use_dft_loss", "weighs each token by its probability: the copies for it are not billed"},
+    {"use_hyper_parallel", "is not billed: the step is billed as the Trainer runs it"},
+    {"predict_with_generate", "lets the evaluation generate, which is not billed"}};
 
 // Until version 0.7 the key was a switch for FlashAttention-2.
 void read_attention(KeyReader& reader, Draft& draft) {
@@ -250,6 +268,8 @@ void read_code(KeyReader& reader, Draft& draft) {
   if (checkpoints && reader.flag("use_unsloth_gc")) draft.set("checkpointing.offload", Value::of(true));
   if (reader.flag("upcast_lmhead_output")) draft.set("loss", Value::of("upcast"));
   if (reader.flag("fp8")) draft.warnings.push_back("fp8 linears are billed as 16-bit ones");
+  if (reader.real("moe_aux_loss_coef").value_or(0) > 0)
+    draft.warnings.push_back("moe_aux_loss_coef keeps the logits of the router, which is not billed");
   if (reader.flag("use_kt"))
     draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
 }

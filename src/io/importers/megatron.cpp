@@ -1,8 +1,10 @@
 // Megatron-LM's flags: the model is described by them too.
 #include <algorithm>
+#include <vector>
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/megatron_deepspeed.h"
 #include "io/importers/megatron_model.h"
 #include "io/importers/megatron_step.h"
 
@@ -18,6 +20,7 @@ constexpr KeyRow kRows[] = {
     {"group_query_attention", "false", "key and value heads are fewer"},
     {"num_query_groups", "1", "key and value heads"},
     {"swiglu", "false", "gated MLP"},
+    {"quick_geglu", "false", "gated MLP"},
     {"disable_bias_linear", "false", "linears have no biases"},
     {"add_qkv_bias", "false", "query, key and value have biases"},
     {"qk_layernorm", "false", "norms of query and key"},
@@ -61,11 +64,15 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, "", kSource}, megatron_step_table()}, draft.problems);
+  const bool deepspeed = runs_on_deepspeed(source);
+  std::vector<KeyTable> tables{{kRows, "", kSource}, megatron_step_table()};
+  if (deepspeed) tables.push_back(megatron_deepspeed_table());
+  KeyReader reader(source.keys, source.file, tables, draft.problems);
   if (!draft.context.model) read_megatron_model(reader, draft);
   draft.set("stage", Value::of("pretrain"));
   draft.set("method", Value::of("full"));
   read_megatron_step(reader, draft);
+  if (deepspeed) read_megatron_deepspeed(reader, draft);
   const auto pad = reader.count("make_vocab_size_divisible_by", 1).value_or(128);
   if (pad < 1'000'000 && !reader.is_given("padded_vocab_size")) {
     const Value* tp = draft.plan.find("parallel.tp");

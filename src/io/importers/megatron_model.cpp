@@ -182,10 +182,22 @@ bool is_refused(KeyReader& reader) {
 
 }  // namespace
 
+namespace {
+
+// Megatron's own defaults drop a tenth everywhere; a model of another type than GPT-2's says no dropout in its config.
+void take_dropout(KeyReader& reader, Draft& draft) {
+  const double hidden = reader.real("hidden_dropout").value_or(0.1);
+  (void)reader.real("attention_dropout");
+  const Value* type = draft.config ? draft.config->find("model_type") : nullptr;
+  if (hidden > 0 && type != nullptr && type->as_string() != "gpt2") draft.set("dropout", Value::of(hidden));
+}
+
+}  // namespace
+
 void read_megatron_model(KeyReader& reader, Draft& draft) {
   if (is_refused(reader)) return;
   const std::int64_t hidden = reader.count("hidden_size", 1).value_or(1);
-  const bool gated = reader.flag("swiglu");
+  const bool quick = reader.flag("quick_geglu"), gated = reader.flag("swiglu") || quick;
   if (hidden > (1LL << 40)) return reader.problem("hidden_size", "is too large");
   const std::int64_t usual = gated ? (hidden * 8 / 3 + 63) / 64 * 64 : hidden * 4;
   const std::int64_t width = reader.count("ffn_hidden_size", 1).value_or(usual);
@@ -199,6 +211,7 @@ void read_megatron_model(KeyReader& reader, Draft& draft) {
   } else {
     draft.config = gpt_config(reader, hidden, width, rows);
   }
+  take_dropout(reader, draft);
   reader.use("disable_bias_linear");
 }
 

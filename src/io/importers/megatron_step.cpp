@@ -4,99 +4,12 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "io/importers/megatron_step_keys.h"
 #include "io/importers/parts.h"
 
 namespace membill::io {
 namespace {
 
-constexpr KeyRow kRows[] = {
-    {"micro_batch_size", "1", "micro-batch"},
-    {"global_batch_size", "", "sequences of a step on all cards"},
-    {"seq_length", "", "tokens of a sequence"},
-    {"encoder_seq_length", "", "", "seq_length"},
-    {"tensor_model_parallel_size", "1", "tensor parallel degree"},
-    {"pipeline_model_parallel_size", "1", "pipeline parallel degree"},
-    {"context_parallel_size", "1", "context parallel degree"},
-    {"expert_model_parallel_size", "1", "expert parallel degree"},
-    {"expert_tensor_parallel_size", "", "tensor parallel degree of experts; absent: as outside of them"},
-    {"num_layers_per_virtual_pipeline_stage", "", "layers of a virtual stage"},
-    {"num_virtual_stages_per_pipeline_rank", "", "virtual stages of a card"},
-    {"virtual_pipeline_model_parallel_size", "", "", "num_virtual_stages_per_pipeline_rank"},
-    {"sequence_parallel", "false", "sequence parallelism"},
-    {"use_distributed_optimizer", "false", "the optimizer is sharded"},
-    {"recompute_granularity", "", "full or selective recompute"},
-    {"recompute_activations", "false", "selective recompute"},
-    {"checkpoint_activations", "false", "full recompute (old spelling)"},
-    {"recompute_method", "", "uniform or block"},
-    {"activations_checkpoint_method", "", "", "recompute_method"},
-    {"recompute_num_layers", "", "layers of a unit (uniform), or that are recomputed (block)"},
-    {"recompute_modules", "core_attn", "what selective recomputes"},
-    {"bf16", "false", "bf16 weights with an fp32 master"},
-    {"fp16", "false", "fp16 weights with an fp32 master"},
-    {"grad_reduce_in_bf16", "false", "gradients accumulate in bf16"},
-    {"main_grads_dtype", "fp32", "dtype in which gradients accumulate"},
-    {"exp_avg_dtype", "fp32", "dtype of the first moment"},
-    {"optimizer", "adam", "optimizer"},
-    {"optimizer_cpu_offload", "false", "the optimizer lives on the host"},
-    {"clip_grad", "1.0", "gradients are clipped by norm"},
-    {"use_flash_attn", "false", "flash attention"},
-    {"attention_backend", "", "attention kernel"},
-    {"transformer_impl", "transformer_engine", "whose layers"},
-    {"use_mcore_models", "false", "whose layers"},
-    {"fp8_format", "", "fp8 linears"},
-    {"use_megatron_fsdp", "false", "Megatron's FSDP"},
-    {"use_torch_fsdp2", "false", "FSDP2"},
-    {"cross_entropy_loss_fusion", "false", "fused loss"},
-    {"cross_entropy_fusion_impl", "native", "whose kernels the fused loss takes"},
-    {"mtp_num_layers", "", "next-token layers"},
-    {"no_gradient_accumulation_fusion", "false", "weight gradients are tensors of their own"},
-    {"overlap_grad_reduce", "false", "gradients are reduced in buckets"},
-    {"distribute_saved_activations", "false", "what full recompute keeps is split over the tensor-parallel ranks"},
-    {"moe_token_dispatcher_type", "allgather", "how rows reach their experts"},
-    {"moe_grouped_gemm", "false", "a rank's experts run together"},
-    {"moe_expert_capacity_factor", "", "most that an expert takes"},
-    {"moe_pad_expert_input_to_capacity", "false", "each expert gets its capacity, padded"},
-    {"moe_router_load_balancing_type", "aux_loss", "the router's auxiliary loss"},
-    {"moe_aux_loss_coeff", "0", "its weight; 0: there is none"},
-    {"moe_router_dtype", "", "dtype of the router"},
-    {"moe_layer_recompute", "false", "layers of experts are recomputed"},
-    {"save", "", "where checkpoints are saved"},
-    {"no_save_optim", "false", "checkpoints leave out the optimizer's states"},
-    {"dist_ckpt_optim_fully_reshardable", "false", "a checkpoint's optimizer states are gathered by bucket"},
-    {"distrib_optim_fully_reshardable_mem_efficient", "false", "they are gathered on the host"},
-    {"decoder_first_pipeline_num_layers", "", "layers of the first stage"},
-    {"decoder_last_pipeline_num_layers", "", "layers of the last stage"},
-};
-constexpr std::string_view kHarmless =
-    "data_path train_data_path valid_data_path test_data_path vocab_file merge_file merges_file tokenizer_model "
-    "tokenizer_* split load "
-    "save_* log_* eval_iters eval_interval train_iters train_samples lr* min_lr weight_decay adam_* init_method_std "
-    "seed exit_* "
-    "distributed_* overlap_* tensorboard_* wandb_* no_* use_cpu_initialization use_mcore_models num_workers rotary_* "
-    "norm_epsilon "
-    "attention_softmax_in_fp32 accumulate_allreduce_grads_in_fp32 loss_scale initial_loss_scale hysteresis "
-    "min_loss_scale rampup_* "
-    "data_cache_path dataloader_type mock_data ckpt_* dist_* async_save moe_* reset_* finetune apply_* bias_* "
-    "masked_softmax_fusion "
-    "gradient_accumulation_fusion manual_gc* profile* use_checkpoint_* auto_detect_* vocab_extra_ids timing_* "
-    "empty_unused_memory_level "
-    "ddp_* tp_comm_* enable_* use_* DDP_impl attention_* squared_relu override_* start_weight_decay end_weight_decay "
-    "weight_decay_* "
-    "checkpoint_* decoder_* encoder_* ffn_ export_* te_* model_* per_split_data_args_path clone_* cuda_graph* "
-    "external_cuda_graph "
-    "delay_* create_attention_mask_in_dataloader q_lora_rank kv_lora_rank qk_* v_head_dim multi_latent_attention "
-    "standalone_* "
-    "pipeline_model_parallel_* align_* disable_* position_* untie_* make_* openai_gelu onnx_safe hidden_dropout mask_* "
-    "task epochs activation_func_clamp_value algorithm allow_missing_* answer_file async_* batch_boundaries "
-    "calculate_per_token_loss check_weight_hash_* checkpoint container_* cp_comm_type "
-    "dataloader_save dataset_provider decode_only_* decoupled_* deterministic_mode drain_* eod_* finetune_* fp8_* "
-    "first_last_* freeze_* glu_linear_offset grpo_* gt_path guess_file hf_* hypothesis image_tag_type img_* "
-    "incoming_* inference_* input_* langrl_* language_model_type max_num_tiles max_tokens_to_oom mscale* "
-    "num_partitions num_prompt_examples num_samples num_tokens_to_generate out_* output_* patch_dim prompt_* "
-    "query_in_block_prob rl_* special_tokens stream temperature top_k top_p use_te vision_model_type "
-    "retriever_* recompute_vision pretrained_* tiktoken_pattern total_seq_length straggler_* trust_remote_code verbose "
-    "sample_* rope_* quick_geglu window_* softmax_type spec pixel_shuffle packing_* rerun_* partition_id references "
-    "return_log_probs termination_id mode nproc output load_data_args max_new_tokens";
 constexpr std::string_view kSource = "NVIDIA/Megatron-LM: megatron/training/arguments.py";
 
 std::int64_t degree(KeyReader& reader, const char* key) {
@@ -149,7 +62,9 @@ void read_parallelism(KeyReader& reader, Draft& draft) {
 }
 
 void read_engine(KeyReader& reader, Draft& draft) {
-  draft.set("sharding.gradient_accumulation_fusion", Value::of(!reader.flag("no_gradient_accumulation_fusion")));
+  const bool fuses =
+      reader.maybe_flag("gradient_accumulation_fusion").value_or(!reader.flag("no_gradient_accumulation_fusion"));
+  draft.set("sharding.gradient_accumulation_fusion", Value::of(fuses));
   for (const char* key : {"cross_entropy_loss_fusion", "overlap_grad_reduce", "distribute_saved_activations"})
     if (reader.flag(key)) draft.set("sharding." + std::string(key), Value::of(true));
   if (reader.flag("cross_entropy_loss_fusion") &&
@@ -193,6 +108,17 @@ void read_recompute(KeyReader& reader, Draft& draft) {
   draft.set("checkpointing.layers", reader.count("recompute_num_layers", 1));
 }
 
+// The precision-aware optimizer keeps states in narrower types.
+void state_narrow_states(KeyReader& reader, Draft& draft) {
+  for (const char* key : {"exp_avg_sq_dtype", "main_params_dtype"}) {
+    const std::string dtype = to_lower(reader.text(key).value_or("fp32"));
+    if (dtype_word(dtype) == "fp32") continue;
+    draft.warnings.push_back(std::string(key) + " " + dtype + " is not billed: fp32 is");
+  }
+  if (reader.real("optimizer_offload_fraction").value_or(1) < 1)
+    draft.warnings.push_back("optimizer_offload_fraction is not billed: the whole optimizer is on one side");
+}
+
 void read_precision(KeyReader& reader, Draft& draft) {
   draft.own_precision = true;
   const std::string dtype = reader.flag("bf16") ? "bf16" : reader.flag("fp16") ? "fp16" : "fp32";
@@ -204,7 +130,37 @@ void read_precision(KeyReader& reader, Draft& draft) {
   if (const std::string moment = dtype_word(reader.text("exp_avg_dtype").value_or("fp32"));
       moment == "bf16" || moment == "fp16")
     draft.set("moment_dtype", Value::of(moment));
+  state_narrow_states(reader, draft);
   if (reader.is_given("fp8_format")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
+}
+
+// Megatron's own softmax fuses scale, mask and softmax in 16 bits; no flash kernel takes fp32, where Transformer Engine runs its unfused
+// attention.
+std::string attention_of(KeyReader& reader, Draft& draft) {
+  const std::string backend = to_lower(reader.text("attention_backend").value_or(""));
+  const bool flash = reader.flag("use_flash_attn") || backend == "flash";
+  const bool local = reader.text("transformer_impl") == "local" && !flash;
+  const bool fuses = reader.maybe_flag("masked_softmax_fusion").value_or(!reader.flag("no_masked_softmax_fusion"));
+  if (plan_text(draft, "weights") == "fp32") {
+    if (!local && backend != "unfused") draft.assume("no flash kernel takes fp32: attention keeps its whole scores");
+    return "eager";
+  }
+  if (!local && backend != "unfused") return "flash";
+  return fuses ? "fused-softmax" : "eager";
+}
+
+// What is billed as Megatron's layers are without it.
+void state_what_is_left_out(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kMegatronLeftOut, reader, draft);
+  if (to_lower(reader.text("cuda_graph_impl").value_or("none")) != "none")
+    draft.warnings.push_back("cuda_graph_impl is not billed: captured graphs keep memory pools of their own");
+  if (reader.count("num_distributed_optimizer_instances", 1).value_or(1) > 1)
+    draft.warnings.push_back("num_distributed_optimizer_instances is not billed: one copy is spread over all cards");
+  for (const char* key :
+       {"moe_latent_size", "heterogeneous_layers_config_path", "heterogeneous_layers_config_encoded_json",
+        "linear_attention_freq", "experimental_attention_variant"})
+    if (reader.is_given(key)) reader.problem(key, "is not billed under Megatron");
+  reader.use("freeze_ViT"), reader.use("cpu_offloading_num_layers");
 }
 
 void read_code(KeyReader& reader, Draft& draft) {
@@ -212,9 +168,7 @@ void read_code(KeyReader& reader, Draft& draft) {
   set_optimizer(optimizer == "adam" ? "adamw" : optimizer, draft);
   draft.set("optimizer_impl", Value::of("fused"));
   draft.set("clip", Value::of(reader.real("clip_grad").value_or(0) > 0));
-  const std::string backend = to_lower(reader.text("attention_backend").value_or(""));
-  const bool local = reader.text("transformer_impl") == "local" && !reader.flag("use_flash_attn") && backend != "flash";
-  draft.set("attention", Value::of(local || backend == "unfused" ? "fused-softmax" : "flash"));
+  draft.set("attention", Value::of(attention_of(reader, draft)));
   for (const char* key : {"use_megatron_fsdp", "use_torch_fsdp2"}) {
     if (reader.flag(key)) reader.problem(key, "is not billed", "use_distributed_optimizer");
   }
@@ -232,13 +186,14 @@ void read_saving(KeyReader& reader, Draft& draft) {
 
 }  // namespace
 
-KeyTable megatron_step_table() { return {kRows, kHarmless, kSource}; }
+KeyTable megatron_step_table() { return {kMegatronStepKeys, kMegatronStepHarmless, kSource}; }
 
 void read_megatron_step(KeyReader& reader, Draft& draft) {
   draft.set("engine", Value::of("megatron"));
   draft.set("implementation", Value::of("megatron"));
   draft.set("loop", Value::of("plain"));
-  draft.set("seq", reader.count("seq_length", 1));
+  const auto decoder = reader.count("decoder_seq_length", 1);
+  draft.set("seq", decoder ? decoder : reader.count("seq_length", 1));
   draft.set("sharding.zero", Value::of(reader.flag("use_distributed_optimizer") ? 1 : 0));
   if (reader.flag("optimizer_cpu_offload")) draft.set("sharding.offload", Value::of("optimizer"));
   read_parallelism(reader, draft);
@@ -247,6 +202,7 @@ void read_megatron_step(KeyReader& reader, Draft& draft) {
   read_recompute(reader, draft);
   read_precision(reader, draft);
   read_code(reader, draft);
+  state_what_is_left_out(reader, draft);
   read_saving(reader, draft);
 }
 

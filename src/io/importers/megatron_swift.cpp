@@ -28,21 +28,27 @@ constexpr KeyRow kRows[] = {
     {"use_distributed_optimizer", "true", "the optimizer is sharded"},
     {"recompute_granularity", "selective", "full or selective recompute"},
     {"attention_backend", "flash", "attention kernel"},
-    {"exp_avg_sq_dtype", "fp32", "dtype of the second moment"},
-    {"main_params_dtype", "fp32", "dtype of the master weights"},
-    {"optimizer_offload_fraction", "1.0", "share of the optimizer on the host"},
     {"moe_token_dispatcher_type", "alltoall", "how rows reach their experts"},
     {"moe_grouped_gemm", "true", "a rank's experts run together"},
     {"task_type", "causal_lm", "what the model's head is for"},
     {"rlhf_type", "", "which preference stage (megatron rlhf)"},
     {"beta", "", "strength of the reference"},
+    {"freeze_vit", "true", "whether the vision tower trains"},
+    {"freeze_aligner", "true", "whether the projector trains"},
+    {"freeze_llm", "false", "whether the language model trains"},
+    {"freeze_parameters", "", "parameters that do not train"},
+    {"freeze_parameters_regex", "", "parameters that do not train"},
+    {"freeze_parameters_ratio", "0.0", "share of the first parameters that do not train"},
+    {"trainable_parameters", "", "parameters that train all the same"},
+    {"trainable_parameters_regex", "", "parameters that train all the same"},
+    {"mcore_ref_model", "", "the reference model"},
 };
 constexpr std::string_view kHarmless =
     "dataset val_dataset cached_dataset cached_val_dataset split_dataset_ratio template system agent_template "
     "load_from_cache_file "
-    "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora freeze_* loss_scale "
+    "streaming max_epochs num_train_epochs max_steps output_dir save_safetensors merge_lora loss_scale "
     "dataset_* dataloader_* "
-    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf trainable_* attn_impl packing_* "
+    "warmup_* learning_rate eval_* logging_steps columns add_version use_hf attn_impl packing_* "
     "num_labels "
     "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking "
     "adapters adapter_load "
@@ -52,7 +58,8 @@ constexpr std::string_view kHarmless =
     "greater_is_better group_by_length gym_env importance_sampling_level kl_in_reward label_smoothing "
     "language_model_only "
     "linear_decoupled_in_proj lmbda local_rank logging_level lora_bias max_completion_length max_resample_times "
-    "max_shard_size max_turns mcore_* megatron_extra_kwargs extra_megatron_kwargs metric_for_best_model mhc_* "
+    "max_shard_size max_turns mcore_ref_adapter megatron_extra_kwargs extra_megatron_kwargs metric_for_best_model "
+    "mhc_* "
     "microbatch_group_size_per_vp_stage mlp_padding_free move_model_batches mrl_dims mtp_* multi_turn_scheduler muon_* "
     "nccl_comm_warmup num_generations* num_iterations off_policy_* offload_* optimizer_cuda_graph overlong_filter "
     "real_tau reference_free ref_* repetition_* reward_* rollout_* rope_scaling scale_rewards seq_kd "
@@ -78,7 +85,20 @@ std::vector<std::string> usual_names(const std::string& target) {
   return {target};
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"freeze_vit", "false trains the vision tower, which is billed as frozen", true},
+    {"freeze_aligner", "false trains the projector, which is billed as frozen", true},
+    {"freeze_llm", "is not billed: the language model is billed as it trains"},
+    {"freeze_parameters", "is not billed: what it freezes is billed as it trains"},
+    {"freeze_parameters_regex", "is not billed: what it freezes is billed as it trains"},
+    {"trainable_parameters_regex", "is not billed: what it lets train is billed as frozen"},
+    {"mcore_ref_model", "is not billed: the reference model is billed with the policy's shapes"}};
+
 void read_method(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
+  if (reader.real("freeze_parameters_ratio").value_or(0) > 0)
+    draft.warnings.push_back("freeze_parameters_ratio is not billed: what it freezes is billed as it trains");
+  reader.use("trainable_parameters");
   draft.set("method", Value::of("full"));
   if (to_lower(reader.text("tuner_type").value_or("full")) != "lora") return;
   LoraArguments lora;
@@ -115,17 +135,6 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   draft.set("padding_free", Value::of(reader.flag("padding_free")));
 }
 
-// The precision-aware optimizer keeps states in narrower types.
-void state_narrow_states(KeyReader& reader, Draft& draft) {
-  for (const char* key : {"exp_avg_sq_dtype", "main_params_dtype"}) {
-    const std::string dtype = to_lower(reader.text(key).value_or("fp32"));
-    if (dtype == "fp32" || dtype == "float32" || dtype == "torch.float32") continue;
-    draft.warnings.push_back(std::string(key) + " " + dtype + " is not billed: fp32 is");
-  }
-  if (reader.real("optimizer_offload_fraction").value_or(1) < 1)
-    draft.warnings.push_back("optimizer_offload_fraction is not billed: the whole optimizer is on one side");
-}
-
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "megatron") return 100;
   const int own = count_keys(source.keys,
@@ -141,18 +150,18 @@ void read(const JobSource& source, Draft& draft) {
   draft.model = reader.text("model");
   count_local_cards(source.launch, draft);
   read_stage(source, reader, draft);
+  const std::string dtype = dtype_word(reader.text("torch_dtype").value_or("bfloat16"));
+  const bool narrow = dtype == "bf16" || dtype == "fp16";
+  if (narrow) {
+    draft.quantized = true;  // whatever the checkpoint stores is loaded in this dtype
+    draft.set("weights", Value::of(dtype));
+  }
   read_megatron_step(reader, draft);
   read_lengths(reader, draft);
   read_method(reader, draft);
-  state_narrow_states(reader, draft);
   if (const Value* tp = draft.plan.find("parallel.tp"); tp != nullptr && tp->is_int() && tp->as_int() < 1'000'000)
     draft.set("vocab_pad_to", std::optional(tp->as_int() * 128));  // make_vocab_size_divisible_by
-  const std::string dtype = dtype_word(reader.text("torch_dtype").value_or("bfloat16"));
-  if (dtype == "bf16" || dtype == "fp16") {
-    draft.quantized = true;  // whatever the checkpoint stores is loaded in this dtype
-    draft.set("weights", Value::of(dtype));
-    draft.set("precision", Value::of("master-" + dtype));
-  }
+  if (narrow) draft.set("precision", Value::of("master-" + dtype));
   draft.add_records(reader);
 }
 

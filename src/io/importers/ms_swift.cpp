@@ -3,152 +3,12 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/ms_swift_keys.h"
 #include "io/importers/rollout.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
 namespace {
-
-constexpr KeyRow kRows[] = {
-    {"model", "", "model", {}, "arguments/base_args/model_args.py"},
-    {"model_id_or_path", "", "", "model"},
-    {"model_type", "", "", "model"},
-    {"tuner_type", "lora", "which parameters train", {}, "arguments/base_args/base_args.py"},
-    {"train_type", "", "", "tuner_type"},
-    {"sft_type", "", "", "tuner_type"},
-    {"torch_dtype",
-     "",
-     "dtype in which the weights are loaded; absent: as the checkpoint says",
-     {},
-     "arguments/base_args/model_args.py"},
-    {"dtype", "", "", "torch_dtype"},
-    {"per_device_train_batch_size", "1", "micro-batch", {}, "trainers/arguments.py"},
-    {"batch_size", "", "", "per_device_train_batch_size"},
-    {"per_device_eval_batch_size", "1", "batch of the evaluation", {}, "trainers/arguments.py"},
-    {"eval_batch_size", "", "", "per_device_eval_batch_size"},
-    {"gradient_accumulation_steps",
-     "",
-     "micro-batches of a step; absent: about 16 samples in all",
-     {},
-     "trainers/arguments.py"},
-    {"task_type", "causal_lm", "class of the model", {}, "arguments/base_args/model_args.py"},
-    {"num_labels", "", "labels of task_type seq_cls", {}, "arguments/base_args/model_args.py"},
-    {"gradient_checkpointing", "true", "layers run their forward again in backward", {}, "trainers/arguments.py"},
-    {"max_length", "", "tokens of a sequence; absent: the model's maximum", {}, "arguments/base_args/template_args.py"},
-    {"packing", "false", "several samples share a sequence", {}, "arguments/base_args/base_args.py"},
-    {"packing_length", "", "tokens of a packed sequence; absent: max_length", {}, "arguments/base_args/base_args.py"},
-    {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights", {}, "arguments/base_args/quant_args.py"},
-    {"padding_free", "false", "samples are joined without padding", {}, "arguments/base_args/template_args.py"},
-    {"attn_impl", "", "attention kernel", {}, "arguments/base_args/model_args.py"},
-    {"use_flash_attn", "", "flash attention"},
-    {"sequence_parallel_size", "1", "sequence parallel (Ulysses) degree", {}, "arguments/base_args/template_args.py"},
-    {"target_modules", "all-linear", "modules that get an adapter", {}, "arguments/tuner_args.py"},
-    {"lora_target_modules", "", "", "target_modules"},
-    {"target_parameters", "", "parameters that get an adapter", {}, "arguments/tuner_args.py"},
-    {"freeze_vit", "true", "whether the vision tower trains", {}, "arguments/tuner_args.py"},
-    {"freeze_aligner", "true", "whether the projector trains", {}, "arguments/tuner_args.py"},
-    {"freeze_llm", "false", "whether the language model trains", {}, "arguments/tuner_args.py"},
-    {"freeze_parameters_regex", "", "parameters that do not train", {}, "arguments/tuner_args.py"},
-    {"trainable_parameters_regex", "", "parameters that train after all", {}, "arguments/tuner_args.py"},
-    {"target_regex", "", "pattern of modules that get an adapter", {}, "arguments/tuner_args.py"},
-    {"modules_to_save", "", "modules that train whole", {}, "arguments/tuner_args.py"},
-    {"lora_modules_to_save", "", "", "modules_to_save"},
-    {"lora_rank", "8", "rank of the adapters", {}, "arguments/tuner_args.py"},
-    {"lora_alpha", "32", "scale of the adapters", {}, "arguments/tuner_args.py"},
-    {"lora_dropout", "0.05", "dropout before the adapters", {}, "arguments/tuner_args.py"},
-    {"lora_dropout_p", "", "", "lora_dropout"},
-    {"lora_dtype", "", "dtype of the adapters; absent: PEFT's", {}, "arguments/tuner_args.py"},
-    {"deepspeed_config_path", "", "", "deepspeed"},
-    {"lora_target_regex", "", "", "target_regex"},
-    {"train_backend", "transformers", "transformers or megatron (2.x)"},
-    {"use_dora", "false", "DoRA", {}, "arguments/tuner_args.py"},
-    {"quant_bits", "", "bits of the base's weights", {}, "arguments/base_args/quant_args.py"},
-    {"quantization_bit", "", "", "quant_bits"},
-    {"quant_method", "", "who stores them", {}, "arguments/base_args/quant_args.py"},
-    {"bnb_4bit_quant_type", "nf4", "4-bit format", {}, "arguments/base_args/quant_args.py"},
-    {"bnb_4bit_use_double_quant", "true", "the scales are quantised too", {}, "arguments/base_args/quant_args.py"},
-    {"rlhf_type", "dpo", "which preference stage (swift rlhf)"},
-    {"beta", "", "strength of the reference"},
-    {"max_completion_length", "512", "tokens of the completion", {}, "arguments/rlhf_args.py"},
-    {"response_length",
-     "",
-     "tokens of the completion (ppo), before max_completion_length",
-     {},
-     "arguments/rlhf_args.py"},
-    {"num_mini_batches", "1", "updates of one generation (ppo)", {}, "arguments/rlhf_args.py"},
-    {"local_rollout_forward_batch_size", "64", "rows that are generated at once (ppo)", {}, "arguments/rlhf_args.py"},
-    {"num_generations", "8", "completions of one prompt", {}, "arguments/rlhf_args.py"},
-    {"steps_per_generation", "", "micro-batches that one generation feeds", {}, "trainers/arguments.py"},
-    {"generation_batch_size", "", "completions of one generation on all cards", {}, "trainers/arguments.py"},
-    {"num_iterations", "1", "times that a generation is trained on", {}, "trainers/arguments.py"},
-    {"use_vllm", "false", "vLLM generates", {}, "arguments/rlhf_args.py"},
-    {"vllm_mode", "server", "on the same cards or elsewhere", {}, "arguments/rlhf_args.py"},
-    {"vllm_gpu_memory_utilization", "0.9", "share of a card that vLLM takes", {}, "arguments/infer_args.py"},
-    {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains"},
-    {"eval_strategy", "", "whether the job evaluates", {}, "arguments/sft_args.py"},
-    {"split_dataset_ratio",
-     "0.0",
-     "share of the data that the evaluation gets",
-     {},
-     "arguments/base_args/data_args.py"},
-    {"dataset_test_ratio", "", "", "split_dataset_ratio"},
-    {"val_dataset", "", "data of the evaluation", {}, "arguments/base_args/data_args.py"},
-    {"use_galore", "false", "GaLore", {}, "trainers/arguments.py"},
-    {"galore_rank", "128", "rank of GaLore", {}, "trainers/arguments.py"},
-    {"galore_update_proj_gap", "50", "GaLore's update interval", {}, "trainers/arguments.py"},
-    {"galore_quantization", "false", "Q-GaLore", {}, "trainers/arguments.py"},
-    {"lisa_activated_layers", "0", "layers that LISA trains at a time", {}, "trainers/arguments.py"},
-    {"optimizer", "", "optimizers of ms-swift's own", {}, "trainers/arguments.py"},
-    {"vit_gradient_checkpointing", "", "checkpointing of the vision tower", {}, "trainers/arguments.py"},
-    {"use_logits_to_keep", "", "only the positions with labels get logits", {}, "trainers/arguments.py"},
-    {"deepspeed_autotp_size", "", "tensor parallel degree", {}, "arguments/sft_args.py"},
-    {"zero_hpz_partition_size", "", "cards of ZeRO++'s second copy", {}, "arguments/sft_args.py"},
-    {"freeze_parameters", "", "parameters that do not train", {}, "arguments/tuner_args.py"},
-    {"freeze_parameters_ratio",
-     "0.0",
-     "share of the first parameters that do not train",
-     {},
-     "arguments/tuner_args.py"},
-    {"trainable_parameters", "", "parameters that train all the same", {}, "arguments/tuner_args.py"},
-};
-
-constexpr std::string_view kHarmless =
-    "tuner_backend adapters external_plugins custom_register_path model_kwargs enable_npu_model_patch load_args "
-    "load_data_args "
-    "packing_num_proc packing_strategy lazy_tokenize use_hf ignore_args_error use_swift_lora model_revision "
-    "experts_impl "
-    "new_special_tokens problem_type rope_scaling device_map* max_memory max_model_len local_repo_path "
-    "init_strategy hqq_axis "
-    "bnb_4bit_compute_dtype bnb_4bit_comp_dtype template template_type system "
-    "truncation_strategy max_pixels "
-    "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend "
-    "response_prefix "
-    "enable_thinking preserve_thinking add_non_thinking_prefix disable_ignore_empty_think dataset cached_dataset "
-    "cached_val_dataset dataset_* load_from_cache_file val_dataset_shuffle val_dataset_sample train_dataset_sample "
-    "streaming "
-    "interleave_prob stopping_strategy shuffle_buffer_size download_mode columns strict disable_auto_column_mapping "
-    "model_name "
-    "model_author custom_* "
-    "lora_bias* lorap_lr_ratio lora_lr_ratio use_rslora lora_ga_* init_weights init_lora_weights fourier_* boft_* "
-    "vera_* adapter_* "
-    "adalora_* llamapro_* reft_* swanlab_* add_version add_output_dir_suffix create_checkpoint_symlink max_new_tokens "
-    "temperature "
-    "top_p top_k repetition_penalty router_aux_loss_coef enable_dft_loss enable_channel_loss safe_serialization "
-    "max_shard_size "
-    "check_model acc_strategy train_dataloader_shuffle max_epochs aligner_lr vit_lr ds3_gather_for_generation "
-    "resume_only_model "
-    "loss_type mrl_dims eval_metric callbacks early_stop_interval eval_use_evalscope eval_dataset* eval_limit "
-    "eval_generation_config "
-    "extra_eval_args galore_* lisa_step_interval use_flash_ckpt check_dataset_strategy self_cognition_sample "
-    "preprocess_num_proc "
-    "predict_with_generate only_save_model use_loss_scale neftune_* ddp_backend_ gpu_ids rlhf_ ref_model* rpo_alpha "
-    "save_on_each_node "
-    "logging_first_step lazy_* test_oom_error disable_tqdm infer_backend merge_lora sft_ data_seed acc_steps "
-    "train_dataset_mix_* dataloader_* additional_trainable_parameters channels check_model_is_latest ckpt_dir "
-    "device_max_memory do_sample fsdp_num gpu_memory_fraction hqq_dynamic_config_path ia3_* lora_modules "
-    "loss_scale_config_path metric metric_warmup_step min_lr model_cache_dir model_layer_cls_name num_beams "
-    "packing_cache "
-    "pp push_hub_strategy rescale_image sequence_parallel streaming_* tools_prompt tp";
 
 constexpr std::string_view kSource = "modelscope/ms-swift 4.6, 3.6, 2.x: swift/arguments";
 
@@ -206,10 +66,25 @@ constexpr LeftOut kLeftOut[] = {
     {"freeze_aligner", "false trains the projector, which is billed as frozen", true},
     {"freeze_llm", "is not billed: the language model is billed as it trains"},
     {"freeze_parameters_regex", "is not billed: what it freezes is billed as it trains"},
-    {"trainable_parameters_regex", "is not billed: what it lets train is billed as frozen"}};
+    {"trainable_parameters_regex", "is not billed: what it lets train is billed as frozen"},
+    {"new_special_tokens", "new tokens lengthen the vocabulary, which is billed as the model has it"},
+    {"enable_dft_loss", "weighs each token by its probability: the copies for it are not billed"},
+    {"enable_channel_loss", "keeps the loss of each token, which is not billed"},
+    {"device_map", "is not billed: each card is billed with the whole model"},
+    {"max_memory", "is not billed: each card is billed with the whole model"},
+    {"experts_impl", "is not billed: experts are billed as Transformers runs them by default"},
+    {"predict_with_generate", "lets the evaluation generate, which is not billed"},
+    {"eval_use_evalscope", "lets the evaluation generate, which is not billed"},
+    {"ref_model", "is not billed: the reference model is billed with the policy's shapes"}};
+
+void state_what_is_left_out(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
+  if (reader.real("router_aux_loss_coef").value_or(0) > 0)
+    draft.warnings.push_back("router_aux_loss_coef keeps the logits of the router, which is not billed");
+}
 
 void read_method(KeyReader& reader, Draft& draft) {
-  warn_of_left_out(kLeftOut, reader, draft);
+  state_what_is_left_out(reader, draft);
   std::string type = to_lower(reader.text("tuner_type").value_or("lora"));
   if (type == "lora_llm") {  // the towers train whole, which are not counted
     type = "lora";
@@ -224,7 +99,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   if (type != "lora" && type != "longlora" && type != "adalora" && type != "vera" && type != "ia3")
     return reader.problem("tuner_type", quoted(type) + " is not billed", "lora, adalora, vera, ia3 or full");
   LoraArguments lora;
-  lora.rank = reader.count("lora_rank", 1);
+  lora.rank = reader.count(type == "vera" ? "vera_rank" : "lora_rank", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
   lora.targets = read_targets(reader, "target_modules");
@@ -236,6 +111,7 @@ void read_method(KeyReader& reader, Draft& draft) {
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);
   if (type != "lora" && type != "longlora") draft.set("method", Value::of(type));
+  if (type == "adalora") draft.set("adapter.init_rank", reader.count("adalora_init_r", 1));
   if (const std::string dtype = dtype_word(reader.text("lora_dtype").value_or("")); !dtype.empty() && dtype != "auto")
     draft.set("adapter.dtype", Value::of(dtype));
 }
@@ -288,11 +164,21 @@ void read_ppo(KeyReader& reader, Draft& draft) {
   if (!prompt) draft.assume("prompts have 512 tokens: max_length is not given");
   std::optional<std::int64_t> response = reader.count("response_length", 1);
   if (!response) response = reader.count("max_completion_length", 1);
+  if (const auto judge = reader.text("reward_model"); judge && judge != draft.model)
+    draft.assume("the reward model and the value model are billed with the policy's shapes");
   draft.set("stage", Value::of("ppo"));
   draft.set("seq", std::optional(prompt.value_or(kPrompt) + response.value_or(kResponse)));
   draft.set("completion", std::optional(response.value_or(kResponse)));
   for (const char* key : {"num_mini_batches", "local_rollout_forward_batch_size"})
     if (const auto count = reader.count(key, 1)) draft.set(std::string("stage_args.") + key, Value::of(*count));
+}
+
+void read_preference(const std::string& stage, KeyReader& reader, Draft& draft) {
+  if (stage == "simpo") take_stage_numbers("cpo_alpha", reader, draft);
+  if (stage != "dpo") return;
+  take_stage_numbers("rpo_alpha", reader, draft);
+  if (const std::vector<std::string> losses = reader.texts("loss_type"); !losses.empty())
+    draft.set("stage_args.loss_type", Value::of(losses.front()));
 }
 
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
@@ -309,6 +195,7 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
       return reader.problem("rlhf_type", type + " trains on what it generates, which is not billed",
                             "dpo, orpo, simpo, kto, grpo, ppo or rm");
     if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+    read_preference(stage, reader, draft);
   }
   draft.set("stage", Value::of(stage));
 }
@@ -376,7 +263,7 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
-KeyTable ms_swift_table() { return {kRows, kHarmless, kSource}; }
+KeyTable ms_swift_table() { return {kMsSwiftKeys, kMsSwiftHarmless, kSource}; }
 
 Importer ms_swift_importer() { return {"ms-swift", "ms-swift's arguments, YAML and JSON", kSource, claim, read}; }
 

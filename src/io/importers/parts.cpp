@@ -185,8 +185,15 @@ void set_optimizer(const std::string& name, Draft& draft) {
   draft.set("optimizer", Value::of(name));
 }
 
-void set_optimizer_arguments(const std::string& text, Draft& draft) {
-  for (const std::string& part : split(text, ',')) {
+void set_optimizer_arguments(const Value& arguments, Draft& draft) {
+  if (arguments.is_map()) {
+    for (const auto& [key, value] : arguments.entries()) {
+      if (!value.is_map() && !value.is_list() && !value.is_null())
+        draft.set("optimizer_args." + key, Value::of(value_text(value)));
+    }
+    return;
+  }
+  for (const std::string& part : split(arguments.is_string() ? arguments.as_string() : std::string(), ',')) {
     const std::size_t equals = part.find('=');
     const std::string key(trim(std::string_view(part).substr(0, equals)));
     if (equals == std::string::npos || key.empty()) continue;
@@ -206,6 +213,11 @@ void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& d
     if (value == nullptr || to_lower(value_text(*value)) == (left.usual ? "true" : "false")) continue;
     draft.warnings.push_back(std::string(left.key) + " " + std::string(left.what));
   }
+}
+
+void take_stage_numbers(std::string_view keys, KeyReader& reader, Draft& draft) {
+  for (const std::string& key : split(keys, ' '))
+    if (const auto number = reader.real(key)) draft.set("stage_args." + key, Value::of(*number));
 }
 
 std::string plan_text(const Draft& draft, std::string_view key) {

@@ -47,7 +47,7 @@ void set_quant_storage(const std::string& dtype, Draft& draft);
 // The optimizer, by the framework's name. A name that the catalogue does not know is left to read_plan, which refuses it.
 void set_optimizer(const std::string& name, Draft& draft);
 // Further arguments of it: "rank=128, update_proj_gap=200", or a map.
-void set_optimizer_arguments(const std::string& text, Draft& draft);
+void set_optimizer_arguments(const Value& arguments, Draft& draft);
 
 // Hooks update each parameter as soon as its gradient is there and free it: nothing is left to clip.
 void set_layerwise(Draft& draft);
@@ -70,6 +70,9 @@ struct LeftOut {
   bool usual = false;
 };
 void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& draft);
+
+// Numbers under `keys` (blanks between) become the stage's arguments of the same names.
+void take_stage_numbers(std::string_view keys, KeyReader& reader, Draft& draft);
 
 // Pinned releases of what runs the job, from requirements and lock files in the job's folder or up to three above it.
 void read_software(Draft& draft);

@@ -46,18 +46,19 @@ constexpr KeyRow kRows[] = {
     {"ppo_epochs", "", "PPO"},
     {"kd_loss", "", "distillation: a teacher runs too"},
     {"teacher_model", "", "distillation: a teacher runs too"},
+    {"quantizer", "", "quantisation-aware training, in the recipes that train"},
+    {"use_flex", "", "flex attention over packed rows"},
 };
 constexpr std::string_view kHarmless =
     "output_dir tokenizer* checkpointer* seed device log_level resume_from_checkpoint metric_logger* log_* epochs "
     "max_steps_per_epoch "
-    "profiler* dataset* dataset_val* shuffle lr_scheduler* save_* optimizer.* loss* quantizer* enable_kv_cache "
+    "profiler* dataset* dataset_val* shuffle lr_scheduler* save_* optimizer.* loss* quantizer.* enable_kv_cache "
     "low_cpu_ram collate_fn "
     "tensor_parallel_plan* fp8_recipe_name resize_token_embeddings cudnn_* model* base_model_path ref_checkpointer* "
     "kd_ratio "
     "teacher_checkpointer* optimizer_in_bwd_ num_* generation* use_distributed_state_dict name fsdp "
     "memory_efficient_fsdp_wrap "
     "top_k temperature tasks limit max_seq_length prompt max_new_tokens apply_chat_template dataloader* datasets* "
-    "use_flex "
     "reward_* policy_* value_* ref_policy_* forward_batch_size max_generated_tokens gamma lmbda kl_coeff "
     "whiten_rewards "
     "min_response_length penalise_no_eos stop_token_ids ppo_batch_size orchestration* inference* postprocessing* "
@@ -103,11 +104,24 @@ void read_precision(KeyReader& reader, Draft& draft) {
   draft.own_precision = true;
   draft.set("weights", Value::of(draft.load_dtype));
   draft.set("precision", Value::of(draft.load_dtype == "fp32" ? std::string("fp32") : "pure-" + draft.load_dtype));
+  if (reader.is_given("quantizer"))
+    draft.warnings.push_back("quantizer: what fake quantisation keeps of weights and activations is not billed");
   if (reader.flag("enable_fp8_training")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
 }
 
+// Keys that only recipes of several cards have.
+bool shards(KeyReader& reader) {
+  const int own = count_keys(reader.map(),
+                             "fsdp_cpu_offload fsdp_reshard_after_forward custom_sharded_layers tensor_parallel_dim "
+                             "data_parallel_shard_dim data_parallel_replicate_dim memory_efficient_fsdp_wrap "
+                             "use_distributed_state_dict fsdp_sharding_strategy");
+  return own > 0;
+}
+
 void read_engine(const JobSource& source, KeyReader& reader, Draft& draft) {
-  bool distributed = world_size(draft).value_or(1) > 1;
+  bool distributed = world_size(draft).value_or(1) > 1 || reader.count("tensor_parallel_dim", 1).value_or(1) > 1;
+  if (!distributed && !world_size(draft) && shards(reader))
+    draft.assume(draft.file + " is of a recipe for several cards and does not say how many: 1 taken, --gpus says it");
   for (const std::string& word : source.launch.program)
     distributed = distributed || word.find("_distributed") != std::string::npos;
   if (distributed && source.file.find("single_device") != std::string::npos && source.launch.program.empty()) {

@@ -24,14 +24,24 @@ constexpr KeyRow kRows[] = {
     {"bf16", "false", "autocast in bf16; weights keep the dtype in which they were loaded"},
     {"fp16", "false", "autocast in fp16; weights keep the dtype in which they were loaded"},
     {"gradient_checkpointing", "false", "layers run their forward again in backward"},
+    {"activation_checkpointing", "", "", "gradient_checkpointing"},
     {"gradient_checkpointing_kwargs", "", "how layers are checkpointed"},
+    {"activation_checkpointing_kwargs", "", "", "gradient_checkpointing_kwargs"},
     {"gradient_checkpointing_kwargs.use_reentrant", "", "reentrant checkpointing"},
+    {"activation_checkpointing_kwargs.use_reentrant", "", "", "gradient_checkpointing_kwargs.use_reentrant"},
+    {"gradient_checkpointing_kwargs.every_n_layers", "", "only every n-th layer is checkpointed"},
+    {"activation_checkpointing_kwargs.every_n_layers", "", "", "gradient_checkpointing_kwargs.every_n_layers"},
+    {"gradient_checkpointing_kwargs.offload", "", "checkpoints live on the host"},
+    {"activation_checkpointing_kwargs.offload", "", "", "gradient_checkpointing_kwargs.offload"},
     {"optim", "adamw_torch_fused", "optimizer"},
     {"optim_args", "", "arguments of the optimizer"},
     {"optim_target_modules", "", "linears that get low-rank states"},
     {"adafactor", "false", "old spelling of optim adafactor"},
     {"max_grad_norm", "1.0", "gradients are clipped by norm"},
     {"torch_compile", "false", "torch.compile"},
+    {"torch_compile_backend", "", "whose code torch.compile makes; given, it switches it on"},
+    {"torchdynamo", "", "", "torch_compile_backend"},
+    {"torch_compile_mode", "", "how torch.compile works; given, it switches it on"},
     {"use_liger_kernel", "false", "Liger's kernels"},
     {"use_liger", "", "", "use_liger_kernel"},
     {"liger_kernel_config", "", "which of Liger's kernels"},
@@ -42,6 +52,7 @@ constexpr KeyRow kRows[] = {
     {"fsdp_transformer_layer_cls_to_wrap", "", "the class of a unit"},
     {"ddp_bucket_cap_mb", "", "MB of a reducer bucket"},
     {"ddp_find_unused_parameters", "", "DDP looks for parameters without gradient"},
+    {"ddp_static_graph", "", "DDP takes the graph of the first step for all"},
     {"auto_find_batch_size", "false", "the batch is halved after an out of memory error"},
     {"label_smoothing_factor", "0.0", "the loss is computed of the whole logits, outside of the model"},
     {"neftune_noise_alpha", "", "one noise tensor of the embedding's size"},
@@ -51,16 +62,19 @@ constexpr KeyRow kRows[] = {
     {"parallelism_config", "", "degrees of parallelism"},
     {"prediction_loss_only", "false", "the evaluation keeps no logits"},
     {"eval_accumulation_steps", "", "after how many steps the evaluation's logits go to the host"},
+    {"use_cpu", "", "the job runs on the CPU"},
+    {"no_cuda", "", "", "use_cpu"},
 };
 
 constexpr std::string_view kHarmless =
-    "output_dir overwrite_output_dir do_train do_eval do_predict eval_delay torch_empty_cache_steps learning_rate "
+    "use_cache output_dir overwrite_output_dir do_train do_eval do_predict eval_delay torch_empty_cache_steps "
+    "learning_rate "
     "weight_decay "
     "adam_beta1 adam_beta2 adam_epsilon num_train_epochs max_steps lr_scheduler_type lr_scheduler_kwargs* warmup_ratio "
     "warmup_steps "
     "log_level log_level_replica log_on_each_node logging_dir logging_strategy logging_first_step logging_steps "
     "logging_nan_inf_filter save_total_limit save_safetensors save_on_each_node "
-    "restore_callback_states_from_checkpoint no_cuda use_cpu use_mps_device seed data_seed jit_mode_eval use_ipex "
+    "restore_callback_states_from_checkpoint use_mps_device seed data_seed jit_mode_eval use_ipex "
     "fp16_opt_level "
     "half_precision_backend bf16_full_eval fp16_full_eval tf32 local_rank ddp_backend tpu_num_cores tpu_metrics_debug "
     "debug "
@@ -70,17 +84,26 @@ constexpr std::string_view kHarmless =
     "accelerator_config* length_column_name report_to ddp_broadcast_buffers dataloader_pin_memory "
     "dataloader_persistent_workers skip_memory_metrics use_legacy_prediction_loop push_to_hub hub_model_id "
     "hub_strategy hub_token "
-    "hub_private_repo hub_always_push hub_revision include_inputs_for_metrics include_for_metrics "
+    "hub_private_repo hub_always_push hub_revision trackio_* dataloader_multiprocessing_context dataloader_in_order "
+    "include_inputs_for_metrics include_for_metrics "
     "eval_do_concat_batches fp16_backend "
-    "push_to_hub_model_id push_to_hub_organization push_to_hub_token _n_gpu mp_parameters full_determinism torchdynamo "
+    "push_to_hub_model_id push_to_hub_organization push_to_hub_token _n_gpu mp_parameters full_determinism "
     "ray_scope "
-    "ddp_timeout torch_compile_backend torch_compile_mode include_tokens_per_second include_num_input_tokens_seen "
+    "ddp_timeout include_tokens_per_second include_num_input_tokens_seen "
     "batch_eval_metrics "
-    "eval_use_gather_object average_tokens_across_devices trackio_space_id project enable_jit_checkpoint min_lr_ratio "
+    "eval_use_gather_object average_tokens_across_devices project enable_jit_checkpoint min_lr_ratio "
     "lr_scheduler wandb_project wandb_entity wandb_name hub_model_revision logging_step max_eval_samples "
     "max_train_samples";
 
 constexpr std::string_view kSource = "transformers 4.56 and 5: src/transformers/training_args.py";
+
+// Transformers 5 takes two options of its own out of the map.
+void read_checkpointing_options(KeyReader& reader, Draft& draft) {
+  const std::string prefix = "gradient_checkpointing_kwargs.";
+  if (const auto every = reader.count(prefix + "every_n_layers", 1); every.value_or(1) > 1)
+    draft.set("checkpointing.every", every);
+  if (reader.flag(prefix + "offload")) draft.set("checkpointing.offload", Value::of(true));
+}
 
 void read_checkpointing(KeyReader& reader, bool reentrant, Draft& draft) {
   const bool on = reader.flag("gradient_checkpointing");
@@ -93,7 +116,9 @@ void read_checkpointing(KeyReader& reader, bool reentrant, Draft& draft) {
   } else if (const auto inside = reader.maybe_flag("gradient_checkpointing_kwargs.use_reentrant")) {
     typed = *inside;
   }
-  if (on) draft.set("checkpointing.reentrant", Value::of(typed));
+  if (!on) return;
+  draft.set("checkpointing.reentrant", Value::of(typed));
+  read_checkpointing_options(reader, draft);
 }
 
 void read_optimizer(KeyReader& reader, Draft& draft) {
@@ -103,7 +128,7 @@ void read_optimizer(KeyReader& reader, Draft& draft) {
     set_optimizer(name.substr(0, name.size() - 10), draft);
     set_layerwise(draft);
   }
-  if (const auto arguments = reader.text("optim_args")) set_optimizer_arguments(*arguments, draft);
+  if (const Value* arguments = reader.given("optim_args")) set_optimizer_arguments(*arguments, draft);
   reader.use("optim_target_modules");
 }
 
@@ -132,7 +157,13 @@ void read_saving(KeyReader& reader, Draft& draft) {
   if (draft.saves && reader.flag("save_only_model")) draft.set("save.optimizer", Value::of(false));
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"neftune_noise_alpha", "adds noise to the embedding's output: the noise is not billed"},
+    {"use_cpu", "runs the job on the CPU: it is billed as on a card"},
+    {"resume_from_checkpoint", "reads the saved states beside the live ones while loading: not billed"}};
+
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
   if (reader.flag("auto_find_batch_size"))
     draft.assume("auto_find_batch_size halves the batch when memory runs out: the first batch is billed");
 }
@@ -172,7 +203,9 @@ void read_training_arguments(KeyReader& reader, bool reentrant, Draft& draft) {
   draft.bf16 = reader.flag("bf16");
   draft.fp16 = reader.flag("fp16") && !draft.bf16;
   draft.set("clip", Value::of(reader.real("max_grad_norm").value_or(0) > 0));
-  draft.set("compile", Value::of(reader.flag("torch_compile")));
+  const bool compiles =
+      reader.flag("torch_compile") || reader.is_given("torch_compile_backend") || reader.is_given("torch_compile_mode");
+  draft.set("compile", Value::of(compiles));
   if (reader.flag("use_liger_kernel")) {
     draft.set("implementation", Value::of("liger"));
     read_liger_kernels(reader, draft);
@@ -196,6 +229,7 @@ void read_sharding_arguments(KeyReader& reader, const Launch& launch, Draft& dra
     draft.set("sharding.bucket_cap_mb", reader.count("ddp_bucket_cap_mb", 1));
     if (const auto unused = reader.maybe_flag("ddp_find_unused_parameters"))
       draft.set("sharding.find_unused_parameters", Value::of(*unused));
+    if (reader.flag("ddp_static_graph")) draft.set("sharding.static_graph", Value::of(true));
   }
 }
 

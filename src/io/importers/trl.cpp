@@ -54,6 +54,14 @@ constexpr KeyRow kRows[] = {
     {"use_bnb_nested_quant", "false", "the scales are quantised too", {}, "model_config.py"},
     {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights", {}, "model_config.py"},
     {"beta", "", "strength of the reference"},
+    {"cpo_alpha", "1.0", "weight of the chosen answers' own loss (cpo)", {}, "../experimental/cpo/cpo_config.py"},
+    {"rpo_alpha", "", "weight of the chosen answers' own loss (dpo before 1.0)"},
+    {"use_logits_to_keep", "false", "only the completions get logits (dpo before 1.0)"},
+    {"use_weighting", "", "each token is weighed (dpo)"},
+    {"cast_lm_head_to_fp32", "", "the head in fp32 (grpo)"},
+    {"generate_during_eval", "", "the evaluation generates"},
+    {"entropy_coef", "0.0", "the entropy of each token counts (grpo)"},
+    {"top_entropy_quantile", "1.0", "the entropy of each token is needed (grpo)"},
     {"num_generations", "", "completions of one prompt"},
     {"precompute_ref_log_probs", "false", "the reference runs before training"},
     {"accelerate_config", "", "accelerate's file, or the name of one that TRL ships", {}, "../scripts/utils.py"},
@@ -75,14 +83,22 @@ constexpr std::string_view kHarmless =
     "callbacks benchmarks reward_funcs reward_weights scale_rewards log_completions temperature top_p vllm_* "
     "wandb_* "
     "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps "
-    "remove_columns "
+    "simpo_gamma alpha label_smoothing ld_alpha f_alpha_divergence_coef discopop_tau ref_model_mixup_alpha "
+    "ref_model_sync_steps disable_dropout precompute_ref_batch_size desirable_weight undesirable_weight "
+    "is_encoder_decoder padding_value label_pad_token_id max_target_length top_k min_p generation_kwargs* "
+    "chat_template_kwargs* epsilon delta sapo_temperature_* vespo_* importance_sampling_level "
+    "multi_objective_aggregation use_adaptive_entropy entropy_coef_* entropy_target max_tool_calling_iterations "
+    "off_policy_mask_threshold use_bias_correction_kl log_multimodal log_unique_prompts log_completions_hub_repo "
+    "use_transformers_* transformers_continuous_batching_config* cache_implementation num_generations_eval "
+    "ds3_gather_for_generation dataset_streaming reference_free model_adapter_name ref_adapter_name "
+    "force_use_ref_model center_rewards_coefficient tools remove_columns "
     "num_completions_to_print ground_truth_column rlhf_only_ stage_ loss_weights* concatenate_datasets "
     "add_special_tokens "
     "benchmark* custom_stopping_criteria repetition_penalty epsilon_high sync_ref_model "
     "output_router_logits "
     "ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
     "num_processes_ "
-    "dataset_seed use_logits_to_keep pad_to_sequence_len use_cache f_divergence_type dataset";
+    "dataset_seed pad_to_sequence_len use_cache f_divergence_type dataset";
 
 constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/sft_config.py";
 
@@ -139,6 +155,9 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   if (stage == "sft" || stage == "reward") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
   if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
+  if (trainer == "cpo") take_stage_numbers("cpo_alpha", reader, draft);
+  if (stage == "dpo") take_stage_numbers("rpo_alpha", reader, draft);
+  if (stage == "dpo" && reader.flag("use_logits_to_keep")) draft.set("stage_args.use_logits_to_keep", Value::of(true));
   if (reader.flag("use_liger_loss"))
     draft.warnings.push_back("use_liger_loss computes the loss in chunks: it is billed over whole logits");
   if (const std::vector<std::string> losses = reader.texts("loss_type"); !losses.empty()) {
@@ -226,6 +245,19 @@ void read_offloading(KeyReader& reader, Draft& draft) {
       "a third too much where it was measured");
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"use_weighting", "weighs each token by the policy's own probabilities: the copies for it are not billed"},
+    {"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
+    {"generate_during_eval", "lets the evaluation generate, which is not billed"}};
+
+// What the loss needs beside the tokens' own log-probabilities.
+void state_what_is_left_out(KeyReader& reader, Draft& draft) {
+  warn_of_left_out(kLeftOut, reader, draft);
+  if (plan_text(draft, "stage") != "grpo") return;
+  if (reader.real("entropy_coef").value_or(0) > 0 || reader.real("top_entropy_quantile").value_or(1) < 1)
+    draft.warnings.push_back("the entropy of each token is kept for the loss, which is not billed");
+}
+
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
@@ -261,6 +293,7 @@ void read(const JobSource& source, Draft& draft) {
   read_lengths(reader, draft);
   read_offloading(reader, draft);
   read_release(reader, draft);
+  state_what_is_left_out(reader, draft);
   read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);

@@ -40,18 +40,27 @@ constexpr KeyRow kRows[] = {
     {"lora.vision_all_linear", "false", "every linear gets an adapter"},
     {"lora.use_dora", "false", "DoRA"},
     {"use_dora", "", "", "lora.use_dora"},
+    {"lora.finetune_vision_layers", "", "layers of the vision tower get adapters"},
+    {"lora.finetune_language_layers", "true", "layers of the language model get adapters"},
+    {"lora.finetune_attention_modules", "true", "attention gets adapters"},
+    {"lora.finetune_mlp_modules", "true", "MLPs get adapters"},
+    {"finetune_vision_layers", "", "", "lora.finetune_vision_layers"},
+    {"finetune_language_layers", "", "", "lora.finetune_language_layers"},
+    {"finetune_attention_modules", "", "", "lora.finetune_attention_modules"},
+    {"finetune_mlp_modules", "", "", "lora.finetune_mlp_modules"},
     {"dtype", "", "dtype of the weights; absent: bf16 where the card can"},
 };
 constexpr std::string_view kHarmless =
+    "training.output_dir audio_input "
     "training.num_epochs training.learning_rate training.warmup_* training.max_steps training.save_steps "
     "training.eval_steps "
     "training.weight_decay training.random_seed training.train_on_completions training.lr_scheduler_type "
     "training.trust_remote_code "
-    "training.tensorboard_dir training.dataset* lora.use_rslora lora.use_loftq lora.finetune_* logging* inference* "
+    "training.tensorboard_dir training.dataset* lora.use_rslora lora.use_loftq logging* inference* "
     "data* output_dir "
     "dataset local_dataset format_type num_epochs learning_rate warmup_steps max_steps save_* weight_decay random_seed "
     "seed "
-    "train_on_completions use_rslora use_loftq finetune_* enable_wandb wandb_* enable_tensorboard tensorboard_dir "
+    "train_on_completions use_rslora use_loftq enable_wandb wandb_* enable_tensorboard tensorboard_dir "
     "hf_token bias "
     "random_state loftq_config report_to logging_steps lr_scheduler_type push_* hub_* quantization* audio_type "
     "training.audio_type is_vision "
@@ -70,7 +79,15 @@ int claim(const JobSource& source) {
   return blocks ? (lora != nullptr ? 100 : 80) : 0;
 }
 
+constexpr LeftOut kLeftOut[] = {
+    {"lora.finetune_vision_layers", "gives the vision tower adapters, which are not billed"},
+    {"lora.finetune_language_layers", "false leaves the language model without adapters: they are billed", true},
+    {"lora.finetune_attention_modules", "false leaves attention without adapters: they are billed", true},
+    {"lora.finetune_mlp_modules", "false leaves MLPs without adapters: they are billed", true}};
+
 void read_method(KeyReader& reader, Draft& draft) {
+  if (reader.flag("lora.vision_all_linear") || reader.is_given("lora.finetune_vision_layers"))
+    warn_of_left_out(kLeftOut, reader, draft);
   const std::string type = to_lower(reader.text("training.training_type").value_or("lora"));
   if (type == "full" || reader.flag("full_finetuning")) {
     draft.set("method", Value::of("full"));
