@@ -3,15 +3,17 @@
 namespace membill {
 namespace {
 
-// x / rank, where the rank is a parameter. div_tensor_other_backward: -grad * ((self / other) / other).
+// x / rank, where the rank is a parameter of one element, so that its type counts. div_tensor_other_backward:
+// -grad * ((self / other) / other).
 Tensor over_rank(Forward& f, const Tensor& x, const Tensor& rank) {
   Recorder& r = f.r;
   const bool node = r.needs_node({&x, &rank});
   Tensor kept = node ? r.saved(x) : Tensor(), kept_rank = node ? r.saved(rank) : Tensor();
-  Tensor out = r.empty(x.shape(), x.dtype(), "adapter output over the rank");
+  const DType type = rank.dtype() == DType::fp32 ? DType::fp32 : x.dtype();
+  Tensor out = r.empty(x.shape(), type, "adapter output over the rank");
   if (!node) return out;
   r.record({&out}, {r.edge(x), r.edge(rank)},
-           [kept, kept_rank, shape = x.shape(), type = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients&) {
+           [kept, kept_rank, shape = x.shape(), type, own = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients&) {
              Gradients result(2);
              {
                Tensor product;
@@ -21,7 +23,7 @@ Tensor over_rank(Forward& f, const Tensor& x, const Tensor& rank) {
                  const Tensor twice = rec.empty(shape, type, "output over the rank, twice");
                  product = rec.empty(shape, type, "gradient of the rank, element by element");
                }
-               if (gx) result[0] = rec.empty(shape, type, "gradient over the rank");
+               if (gx) result[0] = rec.cast(rec.empty(shape, type, "gradient over the rank"), own);
                result[1] = rec.empty({Size(1), Size(1)}, DType::fp32, "rank gradient", rec.writer().item("gradients"));
              }
              return result;

@@ -328,11 +328,13 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   Tensor given_mask = call.mask;
   if (call.mask.defined() && call.mask.dtype() != type)
     given_mask = r.empty({f.dims.N, f.keys()}, type, "additive mask");
+  const Tensor bias = call.bias.defined() ? r.autocast_input(call.bias) : Tensor();
   const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
   const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
   r.pause_autocast();
   const Tensor q = r.mul_scalar(q_wide, "scaled queries");
-  const Tensor mask = given_mask.defined() ? given_mask : r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
+  Tensor mask = given_mask;
+  if (!mask.defined() && !bias.defined()) mask = r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
   const auto interleave = [&](const Tensor& x) {
     if (!repeats || call.mask.defined()) return x;
     return r.contiguous_copy(x, {key_rows(f, call.dims.a), x.width()}, "repeated key/value heads");
@@ -342,6 +344,7 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   Tensor left = batch_first(f, q, !call.query_contiguous);
   right = matmul_heads(f, call, right, !repeats && !call.query_contiguous && f.prefix == nullptr);
   Tensor scores = r.batched_matmul(std::move(left), std::move(right), {rows, f.keys()}, "attention scores");
+  if (bias.defined()) scores = r.add_in_place(std::move(scores), bias);
   scores = safe_softmax(f, scores);
   scores = r.dropout(std::move(scores), f.attention_dropout);
   const Tensor weights = r.cast(scores, type);

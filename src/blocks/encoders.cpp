@@ -42,8 +42,10 @@ Tensor ElectraArchitecture::embed(Forward& f, const Modules& outer, const Tensor
   Tensor embedded = BertArchitecture::embed(f, outer, ids);
   Module* projection = base(outer, "embeddings_project");
   if (projection == nullptr) return embedded;
+  f.locals.clear();
+  embedded = apply_linear(f, *projection, embedded);
   f.locals = {embedded};
-  return apply_linear(f, *projection, embedded);
+  return embedded;
 }
 
 bool ElectraArchitecture::predicts_words(const Modules& outer) const {

@@ -37,7 +37,7 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const KindDims& dims = layer.dims;
   const Shape square{f.dims.N * dims.a, f.dims.s}, wider{square.rows, f.dims.s + Size(1)};
   const Tensor keys = repeat_heads(f, layer, heads.k), values = repeat_heads(f, layer, heads.v);
-  Tensor left = gpt_oss_heads_first(f, r.autocast_input(heads.q)), right = r.autocast_input(keys);
+  Tensor left = r.autocast_input(heads.q), right = r.autocast_input(keys);  // both lie as the product wants them
   weights =
       r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), square, "attention scores"), "scaled scores");
   weights = r.add(weights, mask, "masked scores");
@@ -47,8 +47,10 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const Tensor probabilities = r.softmax(combined, combined.dtype());
   const Tensor scores = r.slice(probabilities, f.dims.s);
   weights = r.cast(r.dropout(scores, f.attention_dropout), values.dtype());
-  Tensor output =
-      r.batched_matmul(r.autocast_input(weights), r.autocast_input(values), {square.rows, dims.d}, "attention output");
+  const bool repeats = layer.kind.attention.kv_heads != layer.kind.attention.heads;
+  Tensor summed = r.autocast_input(values);
+  if (!repeats) summed = gpt_oss_heads_first(f, summed);
+  Tensor output = r.batched_matmul(r.autocast_input(weights), std::move(summed), {square.rows, dims.d}, "attention output");
   return r.contiguous_copy(output, {f.dims.N, dims.a * dims.d}, "attention output, heads last");
 }
 

@@ -85,7 +85,10 @@ Tensor kronecker_product(Recorder& r, const Tensor& first, const Tensor& second,
              if (to_first) of_first = rec.empty(shape, type, "gradient of a product");
              if (to_first) result[0] = rec.empty(a, type, "summed gradient", rec.writer().item("gradients"));
              of_first.drop();
-             if (to_second) result[1] = rec.empty(b, type, "summed gradient");
+             if (to_second) {
+               result[1] = rec.empty(b, type, "summed gradient");
+               use_reduction_scratch(rec, a.elements(), b.elements());  // the parts of `second` lie whole in the product
+             }
              of_second.drop();
              if (second_type != type && to_second) result[1] = rec.cast(result[1], second_type);
              return result;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "blocks/attention.h"
+#include "blocks/kept.h"
 #include "blocks/layers.h"
 #include "blocks/llama.h"
 #include "blocks/loss.h"
@@ -117,7 +118,19 @@ Tensor zero_bias(Forward& f, const KindDims& dims, DType type) {
   f.leaves.push_back(std::make_unique<Parameter>());
   bias.body().requires_grad = true;
   bias.body().leaf = f.leaves.back().get();
+  if (f.r.grad_enabled()) f.r.hold_in_graph(bias);  // its node has the leaf
   return bias;
+}
+
+// (tokens, heads x d) seen as heads. Behind a matrix product its gradient comes with heads first, and is copied.
+Tensor as_heads(Forward& f, const Tensor& x, const Shape& heads, bool copies) {
+  Recorder& r = f.r;
+  if (!copies || !r.needs_node({&x})) return r.view(x, heads);
+  Tensor out = r.view(x, heads);
+  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "gradient, tokens first")};
+  });
+  return out;
 }
 
 struct T5Call {
@@ -128,10 +141,12 @@ struct T5Call {
 };
 
 Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
-  Recorder& r = f.r;
   const KindDims& dims = call.layer.dims;
+  const AttentionChoice choice = choose_attention(f, call.layer.kind, true, true);
+  const bool eager = choice.kernel == AttentionKernel::eager;
   const auto project = [&](const char* name, const Tensor& from) {
-    return r.view(apply_linear(f, call.layer.modules.at(call.module + name), from), {f.dims.N * dims.a, dims.d});
+    return as_heads(f, apply_linear(f, call.layer.modules.at(call.module + name), from), {f.dims.N * dims.a, dims.d},
+                    eager || choice.kernel == AttentionKernel::sdpa_math);
   };
   const Tensor& from = call.crosses ? f.encoder_states : hidden;
   const Tensor q = project(".q", hidden);
@@ -142,9 +157,8 @@ Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
     bias = compute_bias(f, dims, *table, call.decoder);
   else if (!bias.defined())
     bias = zero_bias(f, dims, q.dtype());
-  AttentionCall attend{dims, call.layer.kind.attention, choose_attention(f, call.layer.kind, true, true), {}};
+  AttentionCall attend{dims, call.layer.kind.attention, choice, {}};
   attend.native_softmax = attend.keeps_softmax = true;
-  const bool eager = attend.choice.kernel == AttentionKernel::eager;
   attend.bias = eager || call.crosses ? bias : mask_of_bias(f, bias, call.decoder);
   if (eager && !call.crosses) attend.mask = call.inputs.mask;
   return apply_linear(f, call.layer.modules.at(call.module + ".o"), run_attention(f, attend, q, k, v));
@@ -153,16 +167,17 @@ Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
 Tensor feed_forward(Forward& f, const LayerContext& layer, const std::string& module, const Tensor& hidden) {
   Recorder& r = f.r;
   const std::string& act = layer.kind.mlp.activation;
-  Tensor x = norm(f, layer.modules.at(module + ".layer_norm"), hidden);
+  const Tensor normed = norm(f, layer.modules.at(module + ".layer_norm"), hidden);
+  Tensor x;
   const auto dense = [&](const char* name, const Tensor& from) {
     return apply_linear(f, layer.modules.at(module + ".DenseReluDense." + name), from);
   };
   if (layer.kind.mlp.gated) {
-    const Tensor gate = activation(f, act, dense("wi_0", x));
-    const Tensor linear = dense("wi_1", x);
+    const Tensor gate = activation(f, act, dense("wi_0", normed));
+    const Tensor linear = dense("wi_1", normed);
     x = r.mul(gate, linear, "gated product");
   } else {
-    x = activation(f, act, dense("wi", x));
+    x = activation(f, act, dense("wi", normed));
   }
   x = r.dropout(std::move(x), f.hidden_dropout);
   x = r.cast(std::move(x), layer.modules.at(module + ".DenseReluDense.wo").weight.value.dtype());
@@ -193,9 +208,31 @@ Tensor T5Architecture::enter_section(Forward& f, const Modules& outer, const Sec
   { const Tensor ignored = r.empty(per_token, DType::boolean, "ignored labels"); }
   if (f.plan.attention == AttentionKernel::eager) make_masks(f, inputs);
   Tensor tokens = embed_tokens(f, outer, shifted);
-  f.locals = {shifted, tokens};
+  f.locals = {tokens};
+  f.caller_locals.push_back(shifted);
   return r.dropout(std::move(tokens), f.hidden_dropout);
 }
+
+namespace {
+
+// "clamp inf values to enable fp16 training": whether one is infinite decides on the bounds, which are tensors.
+Tensor clamped_in_fp16(Forward& f, Tensor x) {
+  if (x.dtype() != DType::fp16) return x;
+  Recorder& r = f.r;
+  {
+    Tensor infinite;
+    {
+      const Tensor sizes = r.empty(x.shape(), x.dtype(), "absolute values");
+      infinite = r.empty(x.shape(), DType::boolean, "infinite values");
+    }
+    const Tensor any = r.empty({Size(1), Size(1)}, DType::boolean, "whether there is one");
+  }
+  const Tensor most = r.empty({Size(1), Size(1)}, DType::fp32, "largest value");
+  const Tensor least = r.empty({Size(1), Size(1)}, DType::fp32, "smallest value");
+  return also_keeping(r, also_keeping(r, r.clamp(std::move(x), Recorder::Bounds::both), most), least);
+}
+
+}  // namespace
 
 Tensor T5Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
   Recorder& r = f.r;
@@ -204,14 +241,14 @@ Tensor T5Architecture::layer(Forward& f, const LayerContext& layer, Tensor hidde
     const Tensor normed = norm(f, layer.modules.at(place + ".layer_norm"), hidden);
     const T5Call call{layer, place + "." + name, inputs, crosses, decoder};
     Tensor attended = r.dropout(t5_attention(f, call, normed), f.hidden_dropout);
-    hidden = r.add(hidden, attended, "residual stream");
+    hidden = clamped_in_fp16(f, r.add(hidden, attended, "residual stream"));
   };
   attend("layer.0", "SelfAttention", false);
   if (!shares_biases(f)) f.position_bias.drop();
   if (decoder) attend("layer.1", "EncDecAttention", true);
   if (!shares_biases(f)) f.cross_bias.drop();
   const ItemScope scope(r, f.items.boundary);
-  return feed_forward(f, layer, decoder ? "layer.2" : "layer.1", hidden);
+  return clamped_in_fp16(f, feed_forward(f, layer, decoder ? "layer.2" : "layer.1", hidden));
 }
 
 Recorder::CheckpointVariables T5Architecture::checkpoint_variables(Forward& f) const {

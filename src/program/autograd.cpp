@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -77,7 +78,11 @@ void Recorder::accumulate(Parameter& parameter, Tensor gradient) {
 // One run of autograd's engine over the graph behind a root.
 class BackwardRun {
  public:
-  explicit BackwardRun(Recorder& recorder) : recorder_(recorder), writer_(recorder.writer_) {}
+  explicit BackwardRun(Recorder& recorder)
+      : recorder_(recorder), writer_(recorder.writer_), outer_(std::exchange(recorder.running_, this)) {}
+  BackwardRun(const BackwardRun&) = delete;
+  BackwardRun& operator=(const BackwardRun&) = delete;
+  ~BackwardRun() { recorder_.running_ = outer_; }
 
   void run(const std::vector<Edge>& roots, Gradients gradients) {
     collect(roots);
@@ -91,6 +96,8 @@ class BackwardRun {
       node.reset();
     }
     visit(outer, outer, 0);
+    for (Parameter* leaf : reached_)  // one of its uses gave none
+      if (Tensor& sum = pending_[leaf].sum; sum.defined()) recorder_.accumulate(*leaf, std::move(sum));
     recorder_.grad_enabled_ = grad_enabled;
   }
 
@@ -155,6 +162,7 @@ class BackwardRun {
     while (!stack.empty()) {
       std::shared_ptr<Node> node = std::move(stack.back());
       stack.pop_back();
+      for (Parameter* leaf : node->leaves_inside) ++pending_[leaf].uses;
       for (const Edge& edge : node->edges) {
         const Edge next = inside(edge);
         if (next.leaf != nullptr) ++pending_[next.leaf].uses;
@@ -205,9 +213,16 @@ class BackwardRun {
       if (buffer.empty()) buffer.resize(static_cast<std::size_t>(edge.node->outputs));
       return add(buffer[static_cast<std::size_t>(edge.input)], std::move(gradient));
     }
+    if (inputs_ != nullptr && !is_input(*edge.leaf)) return outer_->deliver(edge, std::move(gradient));
     Pending& pending = pending_[edge.leaf];
+    if (pending.uses > 1 && !pending.sum.defined()) reached_.push_back(edge.leaf);
     add(pending.sum, std::move(gradient));
     if (--pending.uses <= 0) recorder_.accumulate(*edge.leaf, std::move(pending.sum));
+  }
+
+  [[nodiscard]] bool is_input(const Parameter& leaf) const {
+    return !inputs_->empty() && !std::less<>()(&leaf, inputs_->data()) &&
+           std::less<>()(&leaf, inputs_->data() + inputs_->size());
   }
 
   // InputBuffer::add: in place when nobody else holds the first gradient.
@@ -227,12 +242,14 @@ class BackwardRun {
 
   Recorder& recorder_;
   TraceWriter& writer_;
+  BackwardRun* outer_;  // in one of whose nodes this one runs
   int layer_ = 0;
   const Recorder::FirstGraph* block_ = nullptr;  // while its nodes run
   std::vector<Parameter>* inputs_ = nullptr;
   std::vector<std::shared_ptr<Node>> order_;
   std::unordered_map<const Node*, Gradients> buffers_;
   std::unordered_map<Parameter*, Pending> pending_;
+  std::vector<Parameter*> reached_;  // in order, those that wait for more
 };
 
 void Recorder::backward(Tensor root) {

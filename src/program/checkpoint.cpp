@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <unordered_set>
 #include <utility>
 
 #include "program/recorder.h"
@@ -33,6 +34,8 @@ struct Recorder::CheckpointCall {
   std::vector<Tensor> recompute(Recorder& recorder, std::vector<Parameter>& leaves);
   std::vector<Tensor> inputs_again(Recorder& recorder, std::vector<Parameter>& leaves);
   Gradients backward(Recorder& recorder, Gradients& gradients);
+  // What gets a gradient inside of the block, once for each use.
+  [[nodiscard]] std::vector<Parameter*> leaves() const;
 };
 
 // The recomputation inside backward: with gradients, in the autocast state of the first forward. The non-reentrant kind stops at
@@ -148,7 +151,33 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
   std::vector<Edge> edges = call->first.inputs;
   record(outputs, std::move(edges),
          [call](Recorder& recorder, Gradients& gradients) { return call->backward(recorder, gradients); });
+  if (!kind.reentrant) output.body().node->leaves_inside = call->leaves();
   return output;
+}
+
+std::vector<Parameter*> Recorder::CheckpointCall::leaves() const {
+  std::vector<Parameter*> found;
+  std::vector<Node*> stack;
+  std::unordered_set<Node*> seen;
+  const auto is_input = [&](const Edge& edge) {
+    return std::any_of(first.inputs.begin(), first.inputs.end(), [&](const Edge& input) {
+      return edge.node == input.node && edge.input == input.input && edge.leaf == input.leaf;
+    });
+  };
+  const auto follow = [&](const Edge& edge) {
+    if (is_input(edge)) return;
+    if (edge.leaf != nullptr) found.push_back(edge.leaf);
+    if (edge.node != nullptr && edge.node->sequence >= first.from && seen.insert(edge.node.get()).second)
+      stack.push_back(edge.node.get());
+  };
+  for (const Edge& output : first.outputs) follow(output);
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    found.insert(found.end(), node->leaves_inside.begin(), node->leaves_inside.end());
+    for (const Edge& edge : node->edges) follow(edge);
+  }
+  return found;
 }
 
 std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vector<Parameter>& leaves) {

@@ -43,6 +43,8 @@ class ParameterUse {
   virtual Tensor after(Tensor output, Parameter& weight, Parameter* bias) = 0;
 };
 
+class BackwardRun;
+
 // Called after the backward of a reentrant checkpoint.
 using CheckpointEnd = std::function<void(const Tensor& input, const Tensor& gradient)>;
 
@@ -325,6 +327,7 @@ class Recorder {
   std::array<std::int64_t, kAtenNames.size()> results_counted_{};         // of the checkpoint that runs, by operator
   std::vector<std::pair<AtenOperator, Tensor>>* kept_results_ = nullptr;  // of the checkpoint that runs
   std::function<void(Parameter&)> after_accumulate_;
+  BackwardRun* running_ = nullptr;
   ParameterUse* parameter_use_ = nullptr;
   std::function<void(int, int)> before_layer_, after_layer_;
   int layer_ = 0;

@@ -47,8 +47,17 @@ def patch_kernels(config, job):
     patch()
 
 
+def keep_masks():
+    """On the phantom card every mask reads as one without padding, which SDPA would not get: here each has some."""
+    from transformers import masking_utils
+    for name in ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa"):
+        setattr(masking_utils, name, lambda *_, **__: False)
+
+
 def attention(job):
     """torch's own flash kernel takes no mask: flash with one is the package's."""
+    if job.get("attention_mask"):
+        keep_masks()
     if job.get("attention") == "flash" and job.get("attention_mask"):
         flash_package.install()
         return "flash_attention_2"

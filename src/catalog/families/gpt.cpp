@@ -89,7 +89,7 @@ ModelSpec describe_parallel(const ConfigReader& config, ModelSpec spec, bool fus
   TensorList list("transformer.h.*.");
   norms(list, {"ln_1"}, spec.hidden, true);
   const auto project = [&](std::string_view name, std::int64_t parts) {
-    list.linear(name, checked_mul(parts, spec.hidden), spec.hidden, false, TensorRole::attention, SplitAxis::column);
+    list.linear(name, spec.hidden, checked_mul(parts, spec.hidden), false, TensorRole::attention, SplitAxis::column);
   };
   if (!fused) project("attn.k_proj", 1), project("attn.v_proj", 1), project("attn.q_proj", 1);
   list.linear("attn.out_proj", spec.hidden, spec.hidden, false, TensorRole::attention, SplitAxis::row);
