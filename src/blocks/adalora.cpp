@@ -12,22 +12,23 @@ Tensor over_rank(Forward& f, const Tensor& x, const Tensor& rank) {
   const DType type = rank.dtype() == DType::fp32 ? DType::fp32 : x.dtype();
   Tensor out = r.empty(x.shape(), type, "adapter output over the rank");
   if (!node) return out;
-  r.record({&out}, {r.edge(x), r.edge(rank)},
-           [kept, kept_rank, shape = x.shape(), type, own = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients&) {
-             Gradients result(2);
-             {
-               Tensor product;
-               {
-                 const Tensor negated = rec.empty(shape, type, "negated gradient");
-                 const Tensor once = rec.empty(shape, type, "output over the rank");
-                 const Tensor twice = rec.empty(shape, type, "output over the rank, twice");
-                 product = rec.empty(shape, type, "gradient of the rank, element by element");
-               }
-               if (gx) result[0] = rec.cast(rec.empty(shape, type, "gradient over the rank"), own);
-               result[1] = rec.empty({Size(1), Size(1)}, DType::fp32, "rank gradient", rec.writer().item("gradients"));
-             }
-             return result;
-           });
+  r.record(
+      {&out}, {r.edge(x), r.edge(rank)},
+      [kept, kept_rank, shape = x.shape(), type, own = x.dtype(), gx = x.requires_grad()](Recorder& rec, Gradients&) {
+        Gradients result(2);
+        {
+          Tensor product;
+          {
+            const Tensor negated = rec.empty(shape, type, "negated gradient");
+            const Tensor once = rec.empty(shape, type, "output over the rank");
+            const Tensor twice = rec.empty(shape, type, "output over the rank, twice");
+            product = rec.empty(shape, type, "gradient of the rank, element by element");
+          }
+          if (gx) result[0] = rec.cast(rec.empty(shape, type, "gradient over the rank"), own);
+          result[1] = rec.empty({Size(1), Size(1)}, DType::fp32, "rank gradient", rec.writer().item("gradients"));
+        }
+        return result;
+      });
   return out;
 }
 

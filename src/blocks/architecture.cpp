@@ -18,14 +18,14 @@ Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor
 }
 
 Tensor Architecture::made_to_need_gradient(Forward& f, Tensor embedded) {
-  if (f.input_leaf != nullptr && !embedded.requires_grad()) {
-    Parameter* leaf = f.input_leaf;
-    if (leaf->value.defined()) leaf = f.leaves.emplace_back(std::make_unique<Parameter>()).get();  // a decoder's own
-    embedded.body().requires_grad = true;
-    embedded.body().leaf = leaf;
-    leaf->value = embedded;  // the graph's leaf node holds it
-    leaf->trainable = true;
-  }
+  if (f.input_leaf == nullptr || embedded.requires_grad()) return embedded;
+  embedded.body().requires_grad = true;
+  if (!f.r.grad_enabled()) return embedded;
+  Parameter* leaf = f.input_leaf;
+  if (leaf->value.defined()) leaf = f.leaves.emplace_back(std::make_unique<Parameter>()).get();  // a decoder's own
+  embedded.body().leaf = leaf;
+  leaf->value = embedded;  // the graph's leaf node holds it
+  leaf->trainable = true;
   return embedded;
 }
 

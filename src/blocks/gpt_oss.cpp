@@ -50,7 +50,8 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const bool repeats = layer.kind.attention.kv_heads != layer.kind.attention.heads;
   Tensor summed = r.autocast_input(values);
   if (!repeats) summed = gpt_oss_heads_first(f, summed);
-  Tensor output = r.batched_matmul(r.autocast_input(weights), std::move(summed), {square.rows, dims.d}, "attention output");
+  Tensor output =
+      r.batched_matmul(r.autocast_input(weights), std::move(summed), {square.rows, dims.d}, "attention output");
   return r.contiguous_copy(output, {f.dims.N, dims.a * dims.d}, "attention output, heads last");
 }
 

@@ -87,7 +87,8 @@ Tensor kronecker_product(Recorder& r, const Tensor& first, const Tensor& second,
              of_first.drop();
              if (to_second) {
                result[1] = rec.empty(b, type, "summed gradient");
-               use_reduction_scratch(rec, a.elements(), b.elements());  // the parts of `second` lie whole in the product
+               use_reduction_scratch(rec, a.elements(),
+                                     b.elements());  // the parts of `second` lie whole in the product
              }
              of_second.drop();
              if (second_type != type && to_second) result[1] = rec.cast(result[1], second_type);

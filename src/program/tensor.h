@@ -110,7 +110,8 @@ struct Node {
   int outputs = 1;       // gradients that come in
   bool unpacks = false;  // it works with saved tensors
   std::vector<Edge> edges;
-  std::vector<Parameter*> leaves_inside;  // of a checkpoint that is not reentrant: its block's nodes are the engine's own
+  std::vector<Parameter*>
+      leaves_inside;  // of a checkpoint that is not reentrant: its block's nodes are the engine's own
   std::function<Gradients(Recorder&, Gradients&)> apply;
 };
 

@@ -95,7 +95,7 @@ def materialize(module, quantize, job):
         if quantize and name == "weight":
             module._parameters[name] = bitsandbytes_weight(module, parameter.shape, job)
         else:
-            value = torch.empty(parameter.shape, dtype=load_dtype(job), device="cuda")
+            value = torch.empty(parameter.shape, dtype=parameter.dtype, device="cuda")
             module._parameters[name] = torch.nn.Parameter(value, requires_grad=False)
     for name, buffer in list(module._buffers.items()):
         if buffer is not None and buffer.device.type == "meta":
