@@ -156,9 +156,8 @@ struct RegimeRow {
 
 // A model family: turns a resolved Hugging Face config into a ModelSpec.
 struct Family {
-  std::string_view model_type;        // "llama"
-  std::string_view class_name;        // "LlamaForCausalLM"
-  bool activations_modelled = false;  // a block program exists
+  std::string_view model_type;  // "llama"
+  std::string_view class_name;  // "LlamaForCausalLM"
   // Fills the spec from `config`, every class default present. Adds a problem per missing or impossible key.
   ModelSpec (*describe)(const Value& config, Problems& problems);
 };

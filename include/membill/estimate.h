@@ -25,6 +25,10 @@ struct EstimateOptions {
 // the implementation cannot run). Keys are those of the job file. Empty: estimate() will answer.
 [[nodiscard]] std::vector<Problem> validate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware);
 
+// Whether activations of the model are billed: Transformers' implementation of its type has a block program. Of a model that has none
+// the parameters, gradients and states are billed, and totals are "at least".
+[[nodiscard]] bool models_activations(const ModelSpec& model);
+
 // The bill. REQUIRES: validate() found nothing. Throws OverflowError when a count leaves 64 bits.
 [[nodiscard]] Report estimate(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                               const EstimateOptions& options = {});

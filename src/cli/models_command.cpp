@@ -6,7 +6,7 @@
 #include "cli/data_option.h"
 #include "cli/listing.h"
 #include "io/model_source.h"
-#include "membill/catalog.h"
+#include "membill/estimate.h"
 
 namespace membill::cli {
 namespace {
@@ -14,7 +14,6 @@ namespace {
 constexpr const char* kMatch = "--match";
 
 ListingRow listing_row(const io::ModelPreset& preset, const ModelSpec& model) {
-  const Family* family = find_family(model.model_type);
   return {model.name,
           {{"short_name", model.name},
            {"name", preset.hub_id},
@@ -26,7 +25,7 @@ ListingRow listing_row(const io::ModelPreset& preset, const ModelSpec& model) {
            {"hidden", model.hidden},
            {"vocab", model.vocab},
            {"tied_embeddings", model.tied_embeddings},
-           {"activations_modelled", family != nullptr && family->activations_modelled},
+           {"activations_modelled", models_activations(model)},
            {"source", model.source},
            {"aliases", preset.aliases}}};
 }

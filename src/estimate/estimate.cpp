@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "estimate/bill.h"
 #include "estimate/code_range.h"
@@ -98,6 +99,10 @@ Report estimate_rank(const ModelSpec& model, const TrainingPlan& plan, const Har
 }
 
 }  // namespace
+
+bool models_activations(const ModelSpec& model) {
+  return model.dimensions_known && find_architecture(model.model_type, Implementation::hf) != nullptr;
+}
 
 Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardware& hardware,
                 const EstimateOptions& options) {

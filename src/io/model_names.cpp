@@ -150,7 +150,6 @@ std::string with_dashes(std::string name) {
 
 void add_spellings(const std::string& name, std::vector<std::string>& names) {
   const std::string lower = to_lower(name);
-  names.push_back(with_dashes(name));
   if (lower.starts_with("meta-llama")) names.push_back(name.substr(5));
   if (lower.starts_with("llama")) names.push_back("Meta-" + name);
   for (const std::string_view ending : kBaseEndings) names.push_back(name + std::string(ending));
@@ -170,6 +169,7 @@ std::vector<std::string> related_names(std::string name) {
     names.push_back(name);
   }
   while (names.size() < kMost && cut_version(name)) names.push_back(name);
+  for (std::size_t i = 0, n = names.size(); i < n; ++i) names.push_back(with_dashes(names[i]));
   for (std::size_t i = 0, n = names.size(); i < n; ++i) add_spellings(std::string(names[i]), names);
   return names;
 }
@@ -188,6 +188,18 @@ std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<
     if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) tails.push_back({preset, ""});
   }
   return tails;
+}
+
+std::vector<NamedPreset> presets_beginning(std::string_view text, const std::vector<ModelPreset>& presets) {
+  std::vector<NamedPreset> result;
+  const std::string spelled = to_lower(with_dashes(std::string(own_name(text))));
+  if (spelled.size() < 3) return result;
+  for (const ModelPreset& preset : presets)
+    if (preset.short_name.starts_with(spelled)) result.push_back({preset, ""});
+  std::stable_sort(result.begin(), result.end(), [](const NamedPreset& a, const NamedPreset& b) {
+    return a.preset.short_name.size() < b.preset.short_name.size();
+  });
+  return result;
 }
 
 std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets) {

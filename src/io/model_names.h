@@ -29,6 +29,9 @@ struct NamedPreset {
 [[nodiscard]] std::optional<NamedPreset> preset_named(std::string_view text, const std::vector<ModelPreset>& presets);
 // That one, or else all whose short name or hub id ends with `text`.
 [[nodiscard]] std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<ModelPreset>& presets);
+// Those whose short name begins with `text`, however its version is spelled ("phi3-mini").
+[[nodiscard]] std::vector<NamedPreset> presets_beginning(std::string_view text,
+                                                         const std::vector<ModelPreset>& presets);
 
 // The preset that `name` leads to once its owner, the ending that says how it is stored, and those of fine-tuned versions are left out,
 // from the nearest name on.

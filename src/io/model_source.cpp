@@ -126,16 +126,28 @@ std::string names_of(const std::vector<NamedPreset>& presets) {
 }
 
 [[noreturn]] void refuse_name(std::string_view text, const std::string& key, const std::vector<ModelPreset>& presets) {
+  std::string message =
+      quoted(text) + (looks_like_a_path(text) ? " is no file and no preset" : " is no preset and no file");
+  if (const std::vector<NamedPreset> longer = presets_beginning(text, presets); !longer.empty())
+    throw InputError(Problem{"", key, std::move(message), names_of(longer)});
   std::vector<std::string_view> names;
   for (const ModelPreset& preset : presets) {
     names.push_back(preset.short_name);
     names.push_back(preset.hub_id);
     names.insert(names.end(), preset.aliases.begin(), preset.aliases.end());
   }
-  const std::string_view nearest = nearest_word(text, names);
-  std::string message =
-      quoted(text) + (looks_like_a_path(text) ? " is no file and no preset" : " is no preset and no file");
-  throw InputError(Problem{"", key, std::move(message), std::string(nearest)});
+  throw InputError(Problem{"", key, std::move(message), std::string(nearest_word(text, names))});
+}
+
+// A copy's model: the preset that its name leads to, stored as its name says.
+LoadedModel load_related(std::string_view text, const NamedPreset& related, const PresetFiles& files) {
+  const std::string& name = related.preset.short_name;
+  const std::string alias = related.alias.ends_with('*') ? std::string() : related.alias;
+  LoadedModel model = load_preset(files.find(name).value(), name, alias);
+  model.related = true;
+  if (model.stored.method.empty()) model.stored = storage_named(text);
+  model.warnings.push_back(quoted(text) + " has the shapes of the preset " + name);
+  return model;
 }
 
 LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::string& key) {
@@ -143,6 +155,9 @@ LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::s
   if (const std::optional<TextFile> file = files.find(text)) return load_preset(*file, std::string(text));
   const std::vector<ModelPreset> presets = all_models(dirs);
   const std::vector<NamedPreset> found = presets_named(text, presets);
+  if (found.size() != 1)
+    if (const std::optional<NamedPreset> related = related_preset(text, presets))
+      return load_related(text, *related, files);
   if (found.empty()) refuse_name(text, key, presets);
   if (found.size() > 1) {
     throw InputError(Problem{"", key, quoted(text) + " may be more than one preset", names_of(found)});

@@ -17,6 +17,7 @@ namespace membill::io {
 struct LoadedModel {
   std::string name;          // the preset's short name, or the path as given
   std::string alias;         // the hub id that was asked for, where it is an alias of the preset; empty: none
+  bool related = false;      // no preset has the name: it is the preset of a model that the name is a copy of
   std::string model_type;    // a member of families()
   Value config;              // of a multimodal wrapper: its text part
   Source source;             // "preset llama-2-7b: ..." or "config.json"
@@ -36,7 +37,8 @@ struct LoadedModel {
 //  * the path of a config.json, or of a folder that holds one (a folder goes before a preset of its name, as in transformers; a file
 //    does only when the name has a '/' or an ending);
 //  * a preset's short name, its hub id, an alias (a checkpoint of the same shapes) with or without its owner, or a tail of the first
-//    two that no other preset has; case does not matter.
+//    two that no other preset has; case does not matter;
+//  * the name of a copy, quantised or fine-tuned (related_preset()), which a warning says.
 // `key` is the argument or key in problems about the name itself ("MODEL"). Throws InputError.
 [[nodiscard]] LoadedModel load_model(std::string_view argument, const DataDirs& dirs, const std::string& key = "MODEL");
 

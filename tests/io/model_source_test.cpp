@@ -67,6 +67,8 @@ TEST_CASE("a preset of a model with a tower counts the tower and says what it le
   CHECK(spec.not_counted.empty());
   REQUIRE(spec.warnings.size() == 1);
   CHECK(spec.warnings.front().find("vision_config: its weights are counted, untrained") == 0);
+  // keras-hub's count of gemma3_4b, and 64 rows more of the embedding.
+  CHECK(io::describe_model(io::load_model("google/gemma-3-4b-it", {})).parameters() == 4299915632 + 64 * 2560);
 }
 
 TEST_CASE("presets have the parameters that were published") {
@@ -96,12 +98,31 @@ TEST_CASE("presets are found by short name, hub id and tail") {
   CHECK(io::load_model(text, {}).name == expected);
 }
 
+TEST_CASE("a copy's name leads to its model's preset, which a warning says") {
+  const auto [text, expected] = GENERATE(table<std::string, std::string>({
+      {"meta-llama/Llama-2-7b", "llama-2-7b"},
+      {"llama3-8b", "llama-3-8b"},
+      {"mistral-7b", "mistral-7b-v0.1"},
+      {"gemma3-12b", "gemma-3-12b-pt"},
+      {"unsloth/Qwen3-8B-unsloth-bnb-4bit", "qwen3-8b"},
+  }));
+  const io::LoadedModel model = io::load_model(text, {});
+  CHECK(model.related);
+  CHECK(model.name == expected);
+  REQUIRE(model.warnings.size() == 1);
+  CHECK(model.warnings.front() == "'" + text + "' has the shapes of the preset " + expected);
+  CHECK(model.stored.method == (text.ends_with("-4bit") ? "bitsandbytes" : ""));
+  CHECK_FALSE(io::load_model(expected, {}).related);
+}
+
 TEST_CASE("names that no preset or several presets have") {
   CHECK(model_error("llama-2-7c") == "MODEL: 'llama-2-7c' is no preset and no file (llama-2-7b)");
   CHECK(model_error("9.5-7b") == "MODEL: '9.5-7b' is no preset and no file");
   CHECK(model_error("no/such/config.json") == "MODEL: 'no/such/config.json' is no file and no preset");
-  CHECK(model_error("meta-llama/Llama-2-7b") ==
-        "MODEL: 'meta-llama/Llama-2-7b' is no file and no preset (meta-llama/Llama-2-7b-hf)");
+  CHECK(model_error("meta-llama/Llama-2-9b") ==
+        "MODEL: 'meta-llama/Llama-2-9b' is no file and no preset (meta-llama/Llama-3.2-1B)");
+  CHECK(model_error("phi-3-mini") ==
+        "MODEL: 'phi-3-mini' is no preset and no file (phi-3-mini-4k-instruct, phi-3-mini-128k-instruct)");
   CHECK(model_error("") == "MODEL: is empty");
   CHECK(model_error("xl") == "MODEL: 'xl' may be more than one preset (gpt2-xl, t5-v1-1-xl, t5-v1-1-xxl)");
   CHECK(model_error("7b").starts_with("MODEL: '7b' may be more than one preset ("));

@@ -133,15 +133,9 @@ ModelFacts facts_of(const std::string& name, const Draft& draft) {
   if (name.empty()) return facts;
   const std::string beside = (fs::path(draft.folder) / name).string();
   if (!is_there(name) && !draft.folder.empty() && is_there(beside)) facts.argument = beside;
-  std::optional<LoadedModel> loaded = try_load(facts.argument, draft.context.dirs);
-  if (!loaded && !is_there(facts.argument)) {
-    if (const std::optional<NamedPreset> related = related_preset(name, all_models(draft.context.dirs))) {
-      const bool open = related->alias.empty() || related->alias.ends_with('*');
-      facts.argument = open ? related->preset.short_name : related->alias;
-      loaded = try_load(facts.argument, draft.context.dirs);
-    }
-  }
+  const std::optional<LoadedModel> loaded = try_load(facts.argument, draft.context.dirs);
   if (!loaded) return facts;
+  if (loaded->related) facts.argument = loaded->alias.empty() ? loaded->name : loaded->alias;
   facts.known = true;
   facts.model_type = loaded->model_type;
   if (!loaded->alias.empty() || to_lower(facts.argument) != to_lower(name)) facts.shapes_of = loaded->name;
