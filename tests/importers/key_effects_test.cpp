@@ -172,6 +172,44 @@ TEST_CASE("LLaVA's switches of what trains") {
   CHECK(run(llava + "--mm_tunable_parts mm_mlp_adapter,mm_language_model").plan.method == Method::full);
 }
 
+TEST_CASE("ms-swift's tasks that compare rows") {
+  const std::string swift = "swift sft --model Qwen/Qwen3-0.6B --max_length 512 --per_device_train_batch_size 4 ";
+  const Read pairs =
+      run(swift + "--task_type embedding --loss_type infonce --padding_free true --attn_impl flash_attn");
+  CHECK(pairs.plan.stage == Stage::classification);
+  CHECK(pairs.stage_arg("num_labels") == "1");
+  CHECK(pairs.plan.batch == 8);
+  CHECK_FALSE(pairs.plan.padding_free);
+  CHECK(pairs.assumes("anchor and positive"));
+  CHECK(run(swift + "--task_type reranker").plan.batch == 32);
+  const Read few = run("MAX_NEGATIVE_SAMPLES=1 " + swift + "--task_type generative_reranker --tuner_type full");
+  CHECK(few.plan.batch == 8);
+  CHECK(few.plan.accumulate == 4);
+  CHECK(few.warns_of("the gradient of the head"));
+  CHECK(run("swift sft --model Qwen/Qwen3-8B --max_length 512 --task_type embedding")
+            .warns_of("the head of the language"));
+  CHECK_FALSE(run(swift + "--task_type decision").problem.empty());
+}
+
+TEST_CASE("LLaMA-Factory's v1 trainer") {
+  const std::string v1 = "model: Qwen/Qwen3-0.6B\nmodel_class: llm\ntemplate: qwen3\nmicro_batch_size: 2\n";
+  const Read sharded = read(v1 + "dist_config:\n  name: fsdp2\n  offload_params: true\nkernel_config:\n  name: auto\n");
+  CHECK(sharded.job.format == "llamafactory");
+  CHECK(sharded.plan.engine == Engine::fsdp2);
+  CHECK(sharded.plan.sharding.offload == "optimizer+param");
+  CHECK(sharded.plan.loop == Loop::plain);
+  CHECK(sharded.plan.seq == 2048);
+  CHECK(sharded.engine_key("reduce_dtype") == "fp32");
+  CHECK(sharded.warns_of("v1's loss"));
+  const Read lora =
+      read(v1 + "peft_config:\n  name: lora\n  r: 16\n  target_modules: all\nquant_config:\n  name: bnb\n");
+  CHECK(lora.plan.method == Method::lora);
+  CHECK(lora.plan.adapter.rank == 16);
+  CHECK(lora.job.plan.find("weights")->as_string() == "nf4");
+  const Read merge = read("model: Qwen/Qwen3-0.6B\npeft_config:\n  name: lora\n  export_dir: x\n");
+  CHECK(merge.problem.find("trains nothing") != std::string::npos);
+}
+
 TEST_CASE("cards that a job does not count") {
   const Read nodes =
       run("torchrun --nnodes 4 --nproc_per_node $(gpus) train.py --model_name_or_path Qwen/Qwen3-0.6B "

@@ -146,6 +146,8 @@ ModelFacts facts_of(const std::string& name, const Draft& draft) {
   if (facts.max_positions == 0) facts.max_positions = config_count(*loaded, "n_positions");
   facts.hidden = config_count(*loaded, "hidden_size");
   facts.layers = config_count(*loaded, "num_hidden_layers");
+  const Value* tied = loaded->config.find("tie_word_embeddings");
+  facts.untied = tied != nullptr && tied->is_bool() && !tied->as_bool();
   for (const char* key : {"num_experts", "n_routed_experts", "num_local_experts"})
     facts.experts = std::max(facts.experts, config_count(*loaded, key));
   return facts;

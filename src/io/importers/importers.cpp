@@ -119,9 +119,6 @@ JobFile import_script(std::string_view text, const std::string& file, const std:
 }
 
 void check_facts(const Value& tree, const std::string& file) {
-  if (count_keys(tree, "model_class dist_config kernel_config peft_config train_dataset") >= 2)
-    throw InputError(Problem{file, "", "is a file of LLaMA-Factory's v1 trainer (USE_V1=1), which is not read",
-                             "the same job with the keys of its v0: model_name_or_path, finetuning_type"});
   if (!is_model_config(tree)) return;
   throw InputError(Problem{file, "", "is a model's config.json, no job", "membill estimate " + file});
 }

@@ -30,7 +30,7 @@ struct TrainingTool {
 inline constexpr TrainingTool kTools[] = {
     {"swift", "sft pt rlhf dpo orpo simpo cpo kto"},
     {"megatron", "sft pt rlhf"},
-    {"llamafactory-cli", "train"},
+    {"llamafactory-cli", "train sft dpo rm"},
     {"axolotl", "train"},
     {"tune", "run"},
     {"trl", "sft dpo orpo kto reward grpo rloo cpo"},

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "io/importers/formats.h"
 #include "io/importers/llamafactory_megatron.h"
+#include "io/importers/llamafactory_v1.h"
 #include "io/importers/megatron_step.h"
 #include "io/importers/training_arguments.h"
 
@@ -304,7 +305,7 @@ void settle(KeyReader& reader, Draft& draft) {
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "llamafactory-cli") return 100;
   const Value& keys = source.keys;
-  if (keys.find("finetuning_type") != nullptr) return 90;
+  if (keys.find("finetuning_type") != nullptr || runs_on_v1(source)) return 90;
   return count_keys(keys,
                     "cutoff_len template stage quantization_bit lora_target val_size model_name_or_path dataset_dir") >=
                  3
@@ -326,6 +327,7 @@ void read_on_megatron(const JobSource& source, Draft& draft) {
 }
 
 void read(const JobSource& source, Draft& draft) {
+  if (runs_on_v1(source)) return read_llamafactory_v1(source, draft);
   if (runs_on_megatron(source)) return read_on_megatron(source, draft);
   KeyReader reader(source.keys, source.file, {llamafactory_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");

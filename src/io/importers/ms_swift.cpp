@@ -124,9 +124,14 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   if (packing && reader.is_given("packing_length")) length = reader.count("packing_length", 1);
   if (!length) length = longest_sequence(draft);
   draft.set("seq", length);
-  draft.set("packing", Value::of(packing));
-  draft.set("padding_free", Value::of(reader.flag("padding_free") || packing));
-  if (!packing && !reader.flag("padding_free")) set_padded(draft);
+  draft.set("packing", Value::of(packing && plan_text(draft, "stage") != "classification"));
+  const bool joined = reader.flag("padding_free") || packing;
+  const bool scores = plan_text(draft, "stage") == "classification";
+  draft.set("padding_free", Value::of(joined && !scores));
+  if (!joined) set_padded(draft);
+  if (!joined || !scores) return;
+  draft.set("lengths", Value::of("varied"));
+  draft.assume("rows joined without padding are billed as rows of max_length tokens: flash attention keeps the same");
 }
 
 void read_batch(KeyReader& reader, Draft& draft) {
@@ -200,14 +205,44 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   draft.set("stage", Value::of(stage));
 }
 
+// The rows that one sample of a task brings (template/base.py, the data collators); 0: it is none that compares rows.
+std::int64_t rows_of_sample(const std::string& task, const Launch& launch, Draft& draft) {
+  if (task == "embedding") {
+    draft.assume("a sample of embedding has two rows, anchor and positive: negatives of the data come on top");
+    return 2;
+  }
+  if (task != "reranker" && task != "generative_reranker") return 0;
+  constexpr std::int64_t kNegatives = 7;
+  const bool said = launch.environment.find("MAX_NEGATIVE_SAMPLES") != nullptr;
+  const std::int64_t negatives = said ? launch.environment.count("MAX_NEGATIVE_SAMPLES") : kNegatives;
+  draft.assume("a sample of " + task + " has " + std::to_string(negatives + 1) +
+               " rows, a positive one and as many negative ones as MAX_NEGATIVE_SAMPLES lets in" +
+               (said ? "" : ", which is 7"));
+  return negatives + 1;
+}
+
+// One number for each token, of which the last of a row counts (swift/model/patcher.py, loss/): a classifier's step with one label.
+void read_comparison(const std::string& task, std::int64_t rows, KeyReader& reader, Draft& draft) {
+  draft.set("stage", Value::of("classification"));
+  draft.set("stage_args.num_labels", Value::of(1));
+  const std::int64_t batch = reader.count("per_device_train_batch_size", 1).value_or(1);
+  if (!reader.flag("packing") && batch < 1'000'000 && rows < 10'000) draft.set("batch", std::optional(batch * rows));
+  if (task == "reranker") return;
+  if (find_model(draft).untied)
+    draft.warnings.push_back("task_type " + task + " keeps the head of the language model, which is not billed");
+  if (task == "generative_reranker" && plan_text(draft, "method") == "full")
+    draft.warnings.push_back("the gradient of the head's matrix is there from the loss on: it is billed at the end");
+}
+
 // A causal language model unless task_type says another class (swift/model/register.py).
-void read_task(KeyReader& reader, Draft& draft) {
+void read_task(const Launch& launch, KeyReader& reader, Draft& draft) {
   const std::string task = to_lower(reader.text("task_type").value_or("causal_lm"));
   if (task == "causal_lm") return;
+  if (const std::int64_t rows = rows_of_sample(task, launch, draft); rows > 0)
+    return read_comparison(task, rows, reader, draft);
   if (task != "seq_cls")
-    return reader.problem("task_type",
-                          quoted(task) + " compares rows of a sample, whose number is not said: not billed",
-                          "causal_lm or seq_cls");
+    return reader.problem("task_type", quoted(task) + " is not billed",
+                          "causal_lm, seq_cls, embedding, reranker or generative_reranker");
   draft.set("stage", Value::of("classification"));
   if (const auto labels = reader.count("num_labels", 1)) draft.set("stage_args.num_labels", Value::of(*labels));
 }
@@ -238,7 +273,6 @@ void read(const JobSource& source, Draft& draft) {
   draft.model_key = "model";
   count_local_cards(source.launch, draft);
   read_stage(source, reader, draft);
-  read_task(reader, draft);
   if (reader.text("train_backend") == "megatron")
     reader.problem("train_backend", "megatron of ms-swift 2 is not read", "megatron sft of ms-swift 3 and 4");
   const bool ddp = world_size(draft).value_or(1) > 1 && !reader.is_given("deepspeed") && !reader.is_given("fsdp");
@@ -250,6 +284,7 @@ void read(const JobSource& source, Draft& draft) {
   read_base(reader, draft);
   read_autocast(draft);
   read_batch(reader, draft);
+  read_task(source.launch, reader, draft);
   if (!rows_said) read_lengths(reader, draft);
   read_evaluation(reader, draft);
   read_optimizers(reader, draft);

@@ -93,6 +93,7 @@ struct ModelFacts {
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t experts = 0;  // 0: it has none
+  bool untied = false;       // its config says that head and embedding are two tensors
 };
 // Looks the job's model up (context.model goes before it); a mirror's name of a published model finds its preset, and is said in the
 // assumptions once finish_draft is run.
