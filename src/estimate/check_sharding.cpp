@@ -287,7 +287,6 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
   if (p.cp > 1 && plan.engine != Engine::megatron && plan.engine != Engine::fsdp2) {
     needs_engine(plan, "parallel.cp", "context parallelism", "megatron", problems);
   }
-  if (p.ulysses > 1 && single) needs_engine(plan, "parallel.ulysses", "Ulysses", "deepspeed", problems);
   if (p.ep > 1 && single) needs_engine(plan, "parallel.ep", "expert parallelism", "megatron", problems);
 }
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/engine_keys.h"
 #include "blocks/generations.h"
@@ -171,9 +175,19 @@ std::string unbilled_joining(const Plan& plan) {
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
   const bool layers = plan.engine == Engine::deepspeed && plan.implementation == Implementation::megatron;
-  const bool split = plan.engine != Engine::megatron &&
-                     ((p.tp > 1 && !layers) || p.pp > 1 || p.cp > 1 || p.ulysses > 1 || p.ep > 1 || p.expert_tp > 1);
-  return unless(!split, "splitting the model's work");
+  const std::pair<std::string_view, std::int64_t> degrees[] = {
+      {"tensor parallelism (tp ", layers ? 1 : p.tp},
+      {"a pipeline (pp ", p.pp},
+      {"context parallelism (cp ", p.cp},
+      {"Ulysses (ulysses ", p.ulysses},
+      {"expert parallelism (ep ", p.ep},
+      {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
+  if (plan.engine == Engine::megatron) return {};
+  for (const auto& [name, degree] : degrees)
+    if (degree > 1)
+      return std::string(name) + std::to_string(degree) + ") with engine " +
+             std::string(word_of(kEngineWords, plan.engine));
+  return {};
 }
 
 std::string unbilled_evaluation(const Plan& plan) {

@@ -32,7 +32,11 @@ constexpr KeyRow kRows[] = {
     {"peft_config.export_dir", "", "a merge, which trains nothing"},
     {"kernel_config.name", "", "whose kernels"},
     {"quant_config.name", "", "who stores the base"},
-    {"quant_config.quantization_bit", "4", "bits of the base's weights", {}, "../plugins/model_plugins/quantization.py"},
+    {"quant_config.quantization_bit",
+     "4",
+     "bits of the base's weights",
+     {},
+     "../plugins/model_plugins/quantization.py"},
     {"quant_config.double_quantization",
      "true",
      "the scales are quantised too",
@@ -129,7 +133,8 @@ void read_stage(const JobSource& source, Draft& draft) {
 void read_step(KeyReader& reader, Draft& draft) {
   const std::int64_t batch = reader.count("micro_batch_size", 1).value_or(1);
   const std::int64_t sp = reader.count("dist_config.cp_size", 1).value_or(1);
-  const std::int64_t replicas = std::max<std::int64_t>(1, world_size(draft).value_or(1) / std::max<std::int64_t>(1, sp));
+  const std::int64_t replicas =
+      std::max<std::int64_t>(1, world_size(draft).value_or(1) / std::max<std::int64_t>(1, sp));
   draft.set("batch", std::optional(batch));
   draft.set("seq", reader.count("cutoff_len", 1));
   if (const auto whole = reader.count("global_batch_size", 1))
