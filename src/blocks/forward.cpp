@@ -90,15 +90,23 @@ bool Forward::joins_documents() const {
   return plan.packing || r.symbols().at_least(dims.samples, 2);
 }
 
+namespace {
+
+Tensor in_fp32(Recorder& r, const Tensor& state, const char* label) {
+  return state.dtype() == DType::fp32 ? state : r.empty(state.shape(), DType::fp32, label);
+}
+
+}  // namespace
+
 void HiddenStates::convert(Recorder& r, const Tensor& last) {
   TraceWriter& writer = r.writer();
   std::vector<State> copies;
   for (const State& entry : states_) {
     writer.visit(entry.unit, true);
-    copies.push_back({entry.unit, r.empty(entry.state.shape(), DType::fp32, "hidden states in fp32")});
+    copies.push_back({entry.unit, in_fp32(r, entry.state, "hidden states in fp32")});
   }
   writer.visit(TraceWriter::kNoUnit, true);
-  last_ = r.empty(last.shape(), DType::fp32, "final hidden states in fp32");
+  last_ = in_fp32(r, last, "final hidden states in fp32");
   release_states(r);
   states_ = std::move(copies);
 }

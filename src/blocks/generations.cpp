@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "blocks/quantized.h"
 #include "blocks/stage_args.h"
 
 namespace membill {
@@ -36,6 +37,13 @@ bool joins_rows(const TrainingPlan& plan) {
   if (plan.padding_free || !plan.packing) return plan.padding_free;
   const auto strategy = plan.stage_args.find("packing_strategy");
   return strategy != plan.stage_args.end() && strategy->second.starts_with("bfd");
+}
+
+bool casts_ends_to_16bit(const TrainingPlan& plan) {
+  const Generations::Trl trl = generations(plan).trl;
+  const bool experimental = plan.stage == Stage::orpo || plan.stage == Stage::simpo;
+  return is_4bit(plan.weights) &&
+         (trl == Generations::Trl::classic || (trl == Generations::Trl::fused && experimental));
 }
 
 bool is_before(const std::string& version, int major, int minor, int patch) {

@@ -61,6 +61,11 @@ struct Generations {
 // Whether the framework brings models of its own in the place of Transformers'.
 [[nodiscard]] bool has_own_model_code(const TrainingPlan& plan);
 
+// trl 0.24 models/utils.py, 1.16 experimental/utils.py peft_module_casting_to_bf16: embeddings and head of a 4-bit model go back to
+// 16 bits. Of 1.x the trainers of ORPO and CPO alone do so. Trainers of preferences then put an autocast of their own around the
+// whole loss.
+[[nodiscard]] bool casts_ends_to_16bit(const TrainingPlan& plan);
+
 // "torch 2.15, transformers 5.24": the releases that are assumed since the plan names none. Empty when it names them all.
 [[nodiscard]] std::string assumed_releases(const TrainingPlan& plan);
 

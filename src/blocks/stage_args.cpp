@@ -29,6 +29,8 @@ constexpr std::array kArguments{
     Argument{"temperature", Kind::number},
     Argument{"packing_strategy", Kind::text},
     Argument{"use_liger_loss", Kind::flag},
+    Argument{"use_weighting", Kind::flag},
+    Argument{"disable_dropout", Kind::flag},
     Argument{"use_logits_to_keep", Kind::flag},
     Argument{"steps_per_generation", Kind::count},
     Argument{"num_iterations", Kind::count},

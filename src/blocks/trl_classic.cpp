@@ -1,5 +1,8 @@
 #include "blocks/trl_classic.h"
 
+#include <cstdint>
+#include <vector>
+
 #include "blocks/layers.h"
 
 namespace membill {
@@ -7,10 +10,37 @@ namespace {
 
 constexpr std::int64_t kEntropyRows = 128;
 
+// selective_log_softmax over 16-bit logits: the log-softmax of each row in its turn, which is kept.
+Tensor row_by_row(Forward& f, const Tensor& logits) {
+  Recorder& r = f.r;
+  const std::int64_t count = r.symbols().evaluate(f.dims.b);
+  const Shape row{r.symbols().ceil_div(logits.rows(), f.dims.b), f.dims.V};
+  std::vector<Tensor> kept, columns;
+  Tensor softmax;  // the loop's variable
+  for (std::int64_t i = 0; i < count; ++i) {
+    softmax = r.empty(row, logits.dtype(), "log-softmax of a row");
+    columns.push_back(r.empty({row.rows, Size(1)}, logits.dtype(), "log-probabilities of a row"));
+    if (r.needs_node({&logits})) kept.push_back(r.saved(softmax));
+  }
+  Tensor result = r.empty({logits.rows(), Size(1)}, logits.dtype(), "log-probabilities");
+  if (!r.needs_node({&logits})) return result;
+  r.record({&result}, {r.edge(logits)},
+           [kept, shape = logits.shape(), row, type = logits.dtype()](Recorder& rec, Gradients&) mutable {
+             std::vector<Tensor> gradients;
+             for (; !kept.empty(); kept.pop_back()) {
+               const Tensor gathered = rec.empty(row, type, "gradient of the gather, zero-filled");
+               gradients.push_back(rec.empty(row, type, "gradient of a row's logits"));
+             }
+             return Gradients{rec.empty(shape, type, "gradient of the logits")};
+           });
+  return result;
+}
+
 }  // namespace
 
 Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
   Recorder& r = f.r;
+  if (logits.dtype() != DType::fp32) return row_by_row(f, logits);
   const Shape column{logits.rows(), Size(1)}, row{r.symbols().ceil_div(logits.rows(), f.dims.b), f.dims.V};
   const Tensor labels = r.empty(column, DType::int64, "shifted labels");
   const Tensor selected = r.empty(column, logits.dtype(), "logits of the labels");
@@ -33,6 +63,14 @@ Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
              return Gradients{stacked};
            });
   return result;
+}
+
+Tensor policy_weights(Forward& f, const Tensor& logits) {
+  Recorder& r = f.r;
+  Tensor log_probabilities = r.empty(logits.shape(), logits.dtype(), "log-probabilities of all words");
+  const Tensor twice = r.empty(logits.shape(), logits.dtype(), "twice the log-probabilities");
+  const Tensor shifted = r.empty(logits.shape(), logits.dtype(), "log-probabilities less their maximum");
+  return log_probabilities;
 }
 
 void classic_entropies(Forward& f, const Tensor& logits) {

@@ -17,6 +17,7 @@ FusedHeadResult TrlForward::fused(Forward& f, ModelModules& modules, const Fused
       fused_log_probabilities(f, architecture_.head_matrix(modules.outer), std::move(hidden), counted_, outputs);
   if (f.hooks != nullptr) result.log_probabilities = f.hooks->after_head(std::move(result.log_probabilities));
   if (f.hooks != nullptr) f.hooks->after_model();
+  if (r_.autocast()) r_.forget_copies();  // Accelerate's autocast is around the model's forward
   return result;
 }
 
@@ -26,9 +27,13 @@ Tensor TrlForward::logits_of(Forward& f, ModelModules& modules, Tensor last, Ten
   if (f.hooks != nullptr) f.hooks->after_model();
   f.hidden_states = nullptr;
   r_.set_items(f.items.loss_upcast);
-  if (!r_.autocast() || f_.plan.engine == Engine::fsdp2)
-    return logits;     // accelerate _prepare_fsdp2 converts no outputs
-  r_.forget_copies();  // Accelerate's autocast is around the model's forward
+  if (!r_.autocast() || f_.plan.engine == Engine::fsdp2) {  // accelerate _prepare_fsdp2 converts no outputs
+    if (states != nullptr) states->keep(r_, last);
+    return logits;
+  }
+  // Accelerate's autocast is around the model's forward, where the trainer has none around both.
+  const bool inside_another = casts_ends_to_16bit(f_.plan) && f_.plan.stage != Stage::grpo;
+  if (!inside_another) r_.forget_copies();
   Tensor wide = r_.cast(logits, DType::fp32);
   if (states != nullptr) states->convert(r_, last);
   logits.drop();
@@ -53,15 +58,24 @@ Tensor TrlForward::last_logits(Forward& f, ModelModules& modules, const Size& ke
 }
 
 void TrlForward::without_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const {
+  beside(model, false, run);
+}
+
+void TrlForward::with_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const {
+  beside(model, true, run);
+}
+
+void TrlForward::beside(const ReferenceModel& model, bool gradients, const std::function<void(Forward& f)>& run) const {
   TrainingPlan plan = f_.plan;
-  plan.checkpointing.mode = Checkpointing::none;
+  if (!gradients || model.own) plan.checkpointing.mode = Checkpointing::none;
   Forward f{r_, f_.model, plan, f_.dims, f_.items, f_.stream};
   f.adapters = model.adapters;
   f.hooks = model.own ? model.hooks : f_.hooks;
   f.quiet = true;
+  if (gradients && !model.own) f.input_leaf = f_.input_leaf;
   const bool grad = r_.grad_enabled();
   ParameterUse* const use = r_.parameter_use();
-  r_.set_grad_enabled(false);
+  r_.set_grad_enabled(gradients);
   if (model.own) r_.set_parameter_use(model.parameter_use);
   run(f);
   r_.set_parameter_use(use);

@@ -36,6 +36,8 @@ class TrlForward {
                                    HiddenStates* states = nullptr) const;
   // Calls `run` without gradients and checkpoints: `model` beside whatever graph waits.
   void without_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const;
+  // The same with gradients: a model of its own without checkpoints, the policy's as it trains.
+  void with_gradients(const ReferenceModel& model, const std::function<void(Forward& f)>& run) const;
   // A sum of x: a scalar whose gradient is an expanded view.
   [[nodiscard]] Tensor total(const Tensor& x) const;
   [[nodiscard]] Tensor column(const Size& rows, DType type, const char* label) const {
@@ -52,6 +54,7 @@ class TrlForward {
   Size counted_;
 
  private:
+  void beside(const ReferenceModel& model, bool gradients, const std::function<void(Forward& f)>& run) const;
   // `last`: the final hidden states; `rows`: those that get logits.
   [[nodiscard]] Tensor logits_of(Forward& f, ModelModules& modules, Tensor last, Tensor rows,
                                  HiddenStates* states) const;

@@ -6,6 +6,7 @@
 #include "blocks/stage_args.h"
 #include "blocks/trl_classic.h"
 #include "blocks/trl_forward.h"
+#include "blocks/trl_liger.h"
 
 namespace membill {
 namespace {
@@ -91,6 +92,7 @@ class TrlRun : public TrlForward {
       r_.set_items(f_.items.loss_probabilities);
       log_probs = classic_log_probabilities(
           f_, pairs ? logits : part_of(f_, logits, {positions(), f_.dims.V}, "gradient of the logits, zero-filled"));
+      const Tensor weighed = weighs() ? policy_weights(f_, logits) : Tensor();
       if (counts_likelihood()) likelihood = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
       states.release(r_);
@@ -141,6 +143,8 @@ class TrlRun : public TrlForward {
     }
   }
 
+  [[nodiscard]] bool weighs() const { return f_.plan.stage == Stage::dpo && stage_flag(f_.plan, "use_weighting"); }
+
   [[nodiscard]] bool estimates_divergence() const {
     return f_.plan.stage == Stage::kto && stage_word(f_.plan, "loss_type") != "apo_zero_unpaired";
   }
@@ -168,6 +172,7 @@ class TrlRun : public TrlForward {
       std::vector<Tensor> copies;
       HiddenStates states;
       const Tensor logits = scored_logits(f, *reference.modules, states);
+      const Tensor weighed = weighs() ? policy_weights(f, logits) : Tensor();
       if (counts_likelihood()) const Tensor unused = likelihood_of_chosen(logits);
       keep_copies(logits, copies);
       states.release(r_);
@@ -243,6 +248,7 @@ class TrlRun : public TrlForward {
 
 Tensor trl_forward(Forward& f, const Architecture& architecture, ModelModules& policy, const ReferenceModel* reference,
                    const Tensor& ids, const Size& counted) {
+  if (runs_liger_loss(f.plan)) return liger_preference(f, architecture, policy, reference, ids, counted);
   return TrlRun(f, architecture, ids, counted).loss(policy, reference);
 }
 

@@ -332,7 +332,7 @@ DType adapter_dtype(const TrainingPlan& plan) {
   if (plan.implementation == Implementation::torchtune) return base_dtype(plan);
   // trl 1.16 trainer/sft_trainer.py: adapters over a 4-bit base are cast to bf16.
   const bool trl = is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::fused;
-  return trl ? DType::bf16 : DType::fp32;
+  return trl && !casts_ends_to_16bit(plan) ? DType::bf16 : DType::fp32;
 }
 
 // peft/utils/other.py prepare_model_for_kbit_training leaves GPTQ and HQQ models in their types; fp8 and mxfp4 are no k-bit formats.
@@ -341,9 +341,8 @@ bool is_cast_for_kbit(WeightFormat format) {
 }
 
 DType unquantized_dtype(const TrainingPlan& plan, TensorRole role) {
-  // trl 0.24 models/utils.py peft_module_casting_to_bf16: embeddings and head of a 4-bit model go back to 16 bits.
   const bool ends = role == TensorRole::embedding || role == TensorRole::position || role == TensorRole::head;
-  if (ends && is_4bit(plan.weights) && generations(plan).trl == Generations::Trl::classic) return base_dtype(plan);
+  if (ends && casts_ends_to_16bit(plan)) return base_dtype(plan);
   return unquantized_dtype(plan);
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "blocks/generations.h"
 #include "blocks/quantized.h"
+#include "blocks/stage_args.h"
+#include "blocks/trl_liger.h"
 #include "estimate/engines/placement.h"
 #include "membill/catalog.h"
 

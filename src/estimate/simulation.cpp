@@ -224,6 +224,10 @@ class JobRun {
         plan_.implementation == Implementation::torchtitan || plan_.implementation == Implementation::litgpt)
       return false;
     const bool transformers = plan_.implementation != Implementation::megatron;
+    // peft/utils/other.py prepare_model_for_kbit_training, as TRL before 1.0 calls it.
+    if (!generations_.checkpoints_need_gradient && generations_.trl == Generations::Trl::classic &&
+        is_cast_for_kbit(plan_.weights) && !plan_.checkpointing.reentrant)
+      return false;
     return has_adapters(plan_) || (transformers && generations_.checkpoints_need_gradient);
   }
 

@@ -5,6 +5,7 @@
 #include "blocks/llamafactory.h"
 #include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
+#include "blocks/trl_liger.h"
 #include "estimate/code_range.h"
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/placement.h"
@@ -107,6 +108,14 @@ bool forces_reentrant(const TrainingPlan& plan) {
          generations(plan).trl == Generations::Trl::fused;
 }
 
+// disable_dropout, which is on in TRL's configurations of these stages, and in LLaMA-Factory's trainers of pairs: modules that drop
+// out do nothing, those of the adapters among them (trl 1.16 trainer/utils.py disable_dropout_in_model).
+bool disables_dropout(const TrainingPlan& plan) {
+  if (plan.engine == Engine::megatron || stage_word(plan, "disable_dropout") == "false") return false;
+  if (plan.stage == Stage::reward) return !runs_llamafactory(plan);
+  return runs_preference_stage(plan) || plan.stage == Stage::ppo;
+}
+
 }  // namespace
 
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
@@ -116,6 +125,14 @@ TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   if (runs_megatron_layers(plan)) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
   if (forces_reentrant(plan) || calls_deepspeed_checkpoint(plan)) staged.checkpointing.reentrant = true;
   if (classifies(model, plan)) staged.stage = Stage::classification;
+  if (runs_liger_loss(plan) && plan.stage_args.count("use_liger_loss") == 0) {
+    staged.implementation = Implementation::hf;
+    staged.stage_args["use_liger_loss"] = "true";
+  }
+  if (disables_dropout(plan)) {
+    staged.adapter.dropout = 0;
+    if (model.model_type == "gpt2") staged.dropout = 0;  // its dropouts are modules, too
+  }
   if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
   const bool scores =
       staged.stage == Stage::classification || (plan.stage == Stage::reward && !runs_llamafactory(plan));

@@ -10,6 +10,7 @@
 #include "base/engine_keys.h"
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
+#include "blocks/trl_liger.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/engines/bf16_optimizer.h"
 #include "estimate/engines/placement.h"
@@ -168,8 +169,20 @@ std::string unbilled_torchtitan(const Plan& plan) {
 
 std::string unbilled_joining(const Plan& plan) {
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
-  if (!joins_rows(plan) || supervised) return {};
+  const bool classic_pairs = plan.stage == Stage::dpo && generations(plan).trl == Generations::Trl::classic;
+  if (!joins_rows(plan) || supervised || (classic_pairs && !runs_liger_loss(plan))) return {};
   return std::string(word_of(kStageWords, plan.stage)) + " without padding";
+}
+
+// With adapters and checkpointing it fails: the reference's layers are recomputed with the adapters on (trl 0.24, measured).
+std::string unbilled_liger_loss(const Plan& plan) {
+  if (!runs_liger_loss(plan)) return {};
+  if (!is_one_of(plan.engine, {Engine::torch, Engine::ddp}))
+    return "use_liger_loss with engine " + std::string(word_of(kEngineWords, plan.engine));
+  if (!has_reference(plan)) return "use_liger_loss with log-probabilities of the reference that were made before";
+  const bool recomputes = plan.checkpointing.mode != Checkpointing::none;
+  const bool adapters = plan.method != Method::full && plan.method != Method::freeze;
+  return unless(!recomputes || !adapters, "use_liger_loss over adapters with checkpointing, where TRL 0.24 fails,");
 }
 
 std::string unbilled_parallelism(const Plan& plan) {
@@ -278,7 +291,9 @@ constexpr std::array kLimits{
                           "true with implementation " + std::string(word_of(kImplementationWords, p.implementation)));
           },
           "true with implementation hf, liger or torchtitan, false"},
-    Limit{"padding_free", unbilled_joining, "true with sft and pretrain, false"},
+    Limit{"padding_free", unbilled_joining, "true with sft, pretrain and TRL 0.24's dpo, false"},
+    Limit{"stage_args.use_liger_loss", unbilled_liger_loss,
+          "true with engine torch or ddp, a reference, and checkpointing none over adapters; false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to || runs_megatron_layers(p), "padding"); },
           "null, or a multiple with engine megatron"},
     Limit{"evaluation.batch", unbilled_evaluation,

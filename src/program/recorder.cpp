@@ -92,6 +92,7 @@ Tensor Recorder::working_copy(Parameter& weight, DType type) {
   const bool grad = grad_enabled_;
   // Autocast caches a copy with history even where gradients are off, so that a later use can train it.
   const ItemScope scope(*this, {writer_.item("weights.autocast"), writer_.item("gradients")});
+  if (cached) set_grad_enabled(true);
   Tensor copy = cast(weight.value, type);
   set_grad_enabled(grad);
   if (cached) copies_.push_back({&weight, writer_.unit(), copy});

@@ -39,7 +39,11 @@ constexpr KeyRow kRows[] = {
     {"packing_strategy", "bfd", "how samples are packed; bfd joins them without padding"},
     {"padding_free", "false", "samples are joined without padding"},
     {"loss_type", "", "how the loss is computed"},
-    {"use_liger_loss", "false", "Liger's chunked loss"},
+    {"use_liger_loss", "false", "Liger's chunked loss", {}, "dpo_config.py"},
+    {"use_weighting", "false", "each pair's loss is weighted by the policy", {}, "dpo_config.py"},
+    {"use_logits_to_keep", "false", "logits of the completions alone", {}, "dpo_config.py"},
+    {"disable_dropout", "", "off in the model while preferences train", {}, "dpo_config.py"},
+    {"rpo_alpha", "", "weight of the chosen half's likelihood", {}, "dpo_config.py"},
     {"activation_offloading", "false", "kept activations live on the host"},
     {"use_peft", "false", "adapters train", {}, "model_config.py"},
     {"lora_r", "16", "rank of the adapters", {}, "model_config.py"},
@@ -55,9 +59,6 @@ constexpr KeyRow kRows[] = {
     {"bnb_4bit_quant_storage", "", "dtype that holds the 4-bit weights", {}, "model_config.py"},
     {"beta", "", "strength of the reference"},
     {"cpo_alpha", "1.0", "weight of the chosen answers' own loss (cpo)", {}, "../experimental/cpo/cpo_config.py"},
-    {"rpo_alpha", "", "weight of the chosen answers' own loss (dpo before 1.0)"},
-    {"use_logits_to_keep", "false", "only the completions get logits (dpo before 1.0)"},
-    {"use_weighting", "", "each token is weighed (dpo)"},
     {"cast_lm_head_to_fp32", "", "the head in fp32 (grpo)"},
     {"generate_during_eval", "", "the evaluation generates"},
     {"entropy_coef", "0.0", "the entropy of each token counts (grpo)"},
@@ -140,6 +141,14 @@ void read_ppo(KeyReader& reader, Draft& draft) {
     draft.assume("the reward model and the value model are billed with the policy's shapes");
 }
 
+// Of DPO before 1.0 for the most part.
+void read_arguments(KeyReader& reader, Draft& draft) {
+  for (const char* key : {"use_liger_loss", "use_weighting", "use_logits_to_keep"}) {
+    const bool tells_apart = std::string_view(key) == "use_liger_loss" && reader.flag("use_liger_kernel");
+    if (reader.flag(key) || tells_apart) draft.set(std::string("stage_args.") + key, Value::of(reader.flag(key)));
+  }
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   const std::string trainer = trainer_of(source, reader, draft);
   if (trainer == "ppo") return read_ppo(reader, draft);
@@ -152,14 +161,14 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   }
   std::string stage = trainer == "cpo" ? "simpo" : trainer;
   draft.set("stage", Value::of(stage));
-  if (stage == "sft" || stage == "reward") return;
+  if (stage == "sft") return;
+  if (reader.maybe_flag("disable_dropout") == false) draft.set("stage_args.disable_dropout", Value::of(false));
+  if (stage == "reward") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
   if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
   if (trainer == "cpo") take_stage_numbers("cpo_alpha", reader, draft);
   if (stage == "dpo") take_stage_numbers("rpo_alpha", reader, draft);
-  if (stage == "dpo" && reader.flag("use_logits_to_keep")) draft.set("stage_args.use_logits_to_keep", Value::of(true));
-  if (reader.flag("use_liger_loss"))
-    draft.warnings.push_back("use_liger_loss computes the loss in chunks: it is billed over whole logits");
+  read_arguments(reader, draft);
   if (const std::vector<std::string> losses = reader.texts("loss_type"); !losses.empty()) {
     draft.set("stage_args.loss_type", Value::of(losses.front()));
     if (losses.size() > 1) draft.assume("of several losses over the same log-probabilities the first is billed");
@@ -177,7 +186,6 @@ void read_base(KeyReader& reader, Draft& draft) {
   const bool nested = reader.flag("use_bnb_nested_quant");
   if (reader.flag("load_in_4bit")) {
     set_bits(4, reader.text("bnb_4bit_quant_type").value_or("nf4"), nested, false, draft);
-    draft.set("adapter.dtype", Value::of("bf16"));  // TRL casts adapters over 4-bit bases
   } else if (reader.flag("load_in_8bit")) {
     set_bits(8, "", false, false, draft);
   }
@@ -245,10 +253,8 @@ void read_offloading(KeyReader& reader, Draft& draft) {
       "a third too much where it was measured");
 }
 
-constexpr LeftOut kLeftOut[] = {
-    {"use_weighting", "weighs each token by the policy's own probabilities: the copies for it are not billed"},
-    {"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
-    {"generate_during_eval", "lets the evaluation generate, which is not billed"}};
+constexpr LeftOut kLeftOut[] = {{"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
+                                {"generate_during_eval", "lets the evaluation generate, which is not billed"}};
 
 // What the loss needs beside the tokens' own log-probabilities.
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
@@ -256,6 +262,13 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
   if (plan_text(draft, "stage") != "grpo") return;
   if (reader.real("entropy_coef").value_or(0) > 0 || reader.real("top_entropy_quantile").value_or(1) < 1)
     draft.warnings.push_back("the entropy of each token is kept for the loss, which is not billed");
+}
+
+// TRL before 1.0, and the trainers of ORPO and CPO since, hand a quantised model to PEFT's prepare_model_for_kbit_training.
+void read_preparation(Draft& draft) {
+  const std::string stage = plan_text(draft, "stage");
+  const bool prepares = plan_text(draft, "software.trl").starts_with("0.") || stage == "orpo" || stage == "simpo";
+  if (draft.quantized && prepares && stage != "ppo") draft.set("kbit_prepare", Value::of(true));
 }
 
 int claim(const JobSource& source) {
@@ -294,6 +307,7 @@ void read(const JobSource& source, Draft& draft) {
   read_offloading(reader, draft);
   read_release(reader, draft);
   state_what_is_left_out(reader, draft);
+  read_preparation(draft);
   read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);
