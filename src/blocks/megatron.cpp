@@ -39,7 +39,7 @@ Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tens
   if (!r.needs_node({&x, &residual, &offset})) return out;
   const Tensor kept = drops ? r.saved(mask) : Tensor();
   r.record({&out}, {r.edge(x), r.edge(offset), r.edge(residual)},
-           [kept, drops, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
+           [kept, drops, shape = x.shape(), type = x.dtype(), biased = offset.defined() && offset.requires_grad(),
             b = offset.defined() ? offset.shape() : Shape{},
             own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
              Gradients result(3);
@@ -62,8 +62,9 @@ bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
 
 Tensor MegatronArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
   Module* positions = outer.find("embedding.position_embeddings");
-  return parallel_embedding(f, outer.at(embedding_name()).weight, positions != nullptr ? &positions->weight : nullptr,
-                            ids);
+  // With adapters mcore_bridge 1.6 model/gpt_model.py makes the decoder's input need a gradient.
+  return made_to_need_gradient(f, parallel_embedding(f, outer.at(embedding_name()).weight,
+                                                     positions != nullptr ? &positions->weight : nullptr, ids));
 }
 
 // The angles of all positions are cached for good: lasting().
@@ -96,7 +97,7 @@ std::vector<Tensor> MegatronArchitecture::attention_parts(Forward& f, const Laye
   const KindDims& dims = layer.dims;
   const Modules& modules = layer.modules;
   Module& projection = modules.at("self_attention.linear_qkv");
-  const Tensor qkv = column_linear(f, projection.weight, projection.bias.get(), hidden);
+  const Tensor qkv = column_linear(f, projection, hidden, AddsBias::here);
   const Size& N = f.dims.N;
   auto [q, k, v] = f.r.split_in_three(qkv, {N * dims.a, dims.d}, {N * dims.k, dims.d}, {N * dims.k, dims.v});
   if (layer.kind.attention.heads != layer.kind.attention.kv_heads && layer.kind.attention.kv_heads > 1)
@@ -122,7 +123,7 @@ Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, co
   };
   const Tensor context =
       recomputes_module(f.plan, "core_attn") ? f.r.checkpoint_parts(std::move(parts), attend) : attend(parts);
-  return row_linear(f, layer.modules.at("self_attention.linear_proj").weight, context);
+  return row_linear(f, layer.modules.at("self_attention.linear_proj"), context);
 }
 
 Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
@@ -156,7 +157,7 @@ Tensor MegatronArchitecture::finish(Forward& f, const Modules& outer, Tensor hid
 Tensor MegatronArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                   Tensor*) const {
   Recorder& r = f.r;
-  const Tensor logits = column_linear(f, head_matrix(outer).weight, nullptr, hidden);
+  const Tensor logits = column_linear(f, head_matrix(outer).weight, hidden);
   const Tensor losses = parallel_cross_entropy(f, logits, labels);
   const Tensor mask = r.empty({f.dims.N, Size(1)}, DType::fp32, "loss mask");
   return r.mean_of_rows(r.view(r.mul(losses, mask, "masked losses"), {Size(1), f.dims.N}));

@@ -44,15 +44,15 @@ Tensor joined(Recorder& r, const std::vector<Tensor>& parts, const Shape& shape)
   return out;
 }
 
-Parameter& expert_weight(const LayerContext& layer, std::int64_t expert, const char* linear) {
-  return layer.modules.at("mlp.experts.local_experts." + std::to_string(expert) + "." + linear).weight;
+Module& expert_linear(const LayerContext& layer, std::int64_t expert, const char* linear) {
+  return layer.modules.at("mlp.experts.local_experts." + std::to_string(expert) + "." + linear);
 }
 
 Tensor run_expert(Forward& f, const LayerContext& layer, std::int64_t expert, const Tensor& rows,
                   const Tensor& weights) {
-  const Tensor both = local_linear(f, expert_weight(layer, expert, "linear_fc1"), rows);
+  const Tensor both = local_linear(f, expert_linear(layer, expert, "linear_fc1"), rows);
   const Tensor active = weighted_activation(f.r, both, weights, layer.dims.expert_width);
-  return local_linear(f, expert_weight(layer, expert, "linear_fc2"), active);
+  return local_linear(f, expert_linear(layer, expert, "linear_fc2"), active);
 }
 
 // experts.py SequentialMLP.
@@ -71,27 +71,45 @@ Tensor run_experts_in_turn(Forward& f, const LayerContext& layer, const Tensor& 
 }
 
 // The products of all local experts in one call (Transformer Engine's GroupedLinear; the gradients of all weights come together).
-Tensor grouped_linear(Forward& f, const LayerContext& layer, const char* linear, const Tensor& x) {
+Tensor grouped_product(Forward& f, const std::vector<Parameter*>& weights, const char* label, const Tensor& x) {
   Recorder& r = f.r;
-  const std::int64_t count = layer.kind.moe->experts;
+  const bool trained = weights.front()->trainable, node = trained || r.needs_node({&x});
   std::vector<Edge> edges{r.edge(x)};
-  std::vector<Tensor> kept{r.saved(x)};
-  for (std::int64_t expert = 0; expert < count; ++expert) {
-    const Tensor& weight = expert_weight(layer, expert, linear).value;
-    edges.push_back(r.edge(weight));
-    kept.push_back(r.saved(weight));
+  std::vector<Tensor> kept{node && trained ? r.saved(x) : Tensor()};
+  for (const Parameter* weight : weights) {
+    edges.push_back(r.edge(weight->value));
+    kept.push_back(node ? r.saved(weight->value) : Tensor());
   }
-  Tensor out = r.empty({x.rows(), kept.back().rows()}, x.dtype(), linear);
-  if (!r.needs_node({&x, &kept.back()})) return out;
+  Tensor out = r.empty({x.rows(), weights.front()->value.rows()}, x.dtype(), label);
+  if (!r.needs_node({&x, &weights.front()->value})) return out;
   const bool fused = engine_flag(f.plan, "gradient_accumulation_fusion", false);
-  r.record({&out}, std::move(edges), [kept, fused, own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
-    Gradients result(kept.size());
-    result[0] = rec.empty(kept[0].shape(), kept[0].dtype(), "input gradient of the experts");
-    for (std::size_t i = 1; i < kept.size() && !fused; ++i)
-      result[i] = rec.empty(kept[i].shape(), kept[i].dtype(), "weight gradient", own);
-    return result;
-  });
+  r.record({&out}, std::move(edges),
+           [kept, shape = x.shape(), type = x.dtype(), makes = trained && !fused, own = r.writer().item("gradients")](
+               Recorder& rec, Gradients&) {
+             Gradients result(kept.size());
+             result[0] = rec.empty(shape, type, "input gradient of the experts");
+             for (std::size_t i = 1; i < kept.size() && makes; ++i)
+               result[i] = rec.empty(kept[i].shape(), kept[i].dtype(), "weight gradient", own);
+             return result;
+           });
   return out;
+}
+
+Tensor grouped_linear(Forward& f, const LayerContext& layer, const char* linear, const Tensor& x) {
+  std::vector<Parameter*> weights, down, up;
+  double dropout = 0;
+  for (std::int64_t expert = 0; expert < layer.kind.moe->experts; ++expert) {
+    Module& module = expert_linear(layer, expert, linear);
+    weights.push_back(&module.weight);
+    if (module.adapter == nullptr || !f.adapters) continue;
+    down.push_back(&module.adapter->down);
+    up.push_back(&module.adapter->up);
+    dropout = module.adapter->dropout;
+  }
+  Tensor base = grouped_product(f, weights, linear, x);
+  if (down.empty()) return base;
+  Tensor narrow = grouped_product(f, down, "adapter output", f.r.dropout(x, dropout));
+  return with_adapter_output(f.r, base, grouped_product(f, up, "adapter output", narrow));
 }
 
 // experts.py TEGroupedMLP.

@@ -15,11 +15,10 @@ Module& module_of(const LayerContext& layer, const char* name) {
 }
 
 Tensor megatron_queries(Forward& f, const LayerContext& layer, const Tensor& hidden) {
-  if (Module* whole = layer.modules.find("self_attention.linear_q_proj"))
-    return column_linear(f, whole->weight, nullptr, hidden);
-  const Tensor compressed = local_linear(f, module_of(layer, "linear_q_down_proj").weight, hidden);
+  if (Module* whole = layer.modules.find("self_attention.linear_q_proj")) return column_linear(f, *whole, hidden);
+  const Tensor compressed = local_linear(f, module_of(layer, "linear_q_down_proj"), hidden);
   const Tensor normed = megatron_norm(f, module_of(layer, "q_layernorm"), compressed);
-  return column_linear(f, module_of(layer, "linear_q_up_proj").weight, nullptr, normed);
+  return column_linear(f, module_of(layer, "linear_q_up_proj"), normed);
 }
 
 }  // namespace
@@ -28,14 +27,13 @@ std::vector<Tensor> latent_parts(Forward& f, const LayerContext& layer, const Te
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const Size heads = f.dims.N * dims.a, plain = dims.d - dims.rotary, rank(layer.kind.attention.kv_lora_rank);
-  const Tensor combined = local_linear(f, module_of(layer, "linear_kv_down_proj").weight, hidden);
+  const Tensor combined = local_linear(f, module_of(layer, "linear_kv_down_proj"), hidden);
   auto [latent, shared] = r.split_in_two(combined, {combined.rows(), rank}, {combined.rows(), dims.rotary});
   if (!r.symbols().equal(combined.rows(), f.dims.N))
     shared = moved(r, shared, {f.dims.N, dims.rotary}, "rotating keys of all rows");
   const Tensor normed = megatron_norm(f, module_of(layer, "kv_layernorm"), latent);
   const Tensor q = r.view(megatron_queries(f, layer, hidden), {heads, dims.d});
-  const Tensor both =
-      r.view(column_linear(f, module_of(layer, "linear_kv_up_proj").weight, nullptr, normed), {heads, plain + dims.v});
+  const Tensor both = r.view(column_linear(f, module_of(layer, "linear_kv_up_proj"), normed), {heads, plain + dims.v});
   auto [q_plain, q_rotating] = r.split_in_two(q, {heads, plain}, {heads, dims.rotary});
   const auto [k_plain, value] = r.split_in_two(both, {heads, plain}, {heads, dims.v});
   const Tensor q_rotated = megatron_rotary(f, q_rotating, dims.rotary, true);

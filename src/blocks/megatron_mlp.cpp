@@ -16,12 +16,12 @@ Tensor fused_activation(Forward& f, const Tensor& x, Parameter* bias, const Size
   if (!node) return out;
   r.record({&out}, {r.edge(x), r.edge(offset)},
            [kept, shape = x.shape(), type = x.dtype(), biased = offset.defined(),
-            b = offset.defined() ? offset.shape() : Shape{},
+            trained = offset.defined() && offset.requires_grad(), b = offset.defined() ? offset.shape() : Shape{},
             own = r.writer().item("gradients")](Recorder& rec, Gradients& g) {
              Gradients result(2);
              result[0] = rec.empty(shape, type, "gradient of the activation");
              g[0].drop();  // a function written in Python gives up what came in before the bias's sum
-             if (biased) result[1] = bias_gradient(rec, b, type, shape.rows, own);
+             if (biased && trained) result[1] = bias_gradient(rec, b, type, shape.rows, own);
              return result;
            });
   return out;
@@ -36,8 +36,8 @@ Tensor bias_gradient(Recorder& r, const Shape& bias, DType type, const Size& row
 }
 
 Tensor megatron_mlp(Forward& f, Module& first, Module& second, const Size& width, const Tensor& x) {
-  const Tensor product = fused_activation(f, column_linear(f, first.weight, nullptr, x), first.bias.get(), width);
-  return row_linear(f, second.weight, product);
+  const Tensor product = fused_activation(f, column_linear(f, first, x), first.bias.get(), width);
+  return row_linear(f, second, product);
 }
 
 }  // namespace membill

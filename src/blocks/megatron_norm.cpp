@@ -12,8 +12,11 @@ Tensor fused_rms_norm(Recorder& r, Parameter& weight, const Tensor& x) {
   const Tensor kept_statistic = r.saved(statistic);
   r.record({&out}, {r.edge(x), r.edge(weight.value)},
            [kept, kept_weight, kept_statistic, shape = x.shape(), type = x.dtype(), w = weight.value.shape(),
-            own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
-             return Gradients{rec.empty(shape, type, "norm input gradient"), rec.empty(w, type, "norm gradient", own)};
+            trained = weight.trainable, own = r.writer().item("gradients")](Recorder& rec, Gradients&) {
+             Gradients result(2);
+             result[0] = rec.empty(shape, type, "norm input gradient");
+             if (trained) result[1] = rec.empty(w, type, "norm gradient", own);
+             return result;
            });
   return out;
 }

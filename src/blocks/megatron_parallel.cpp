@@ -56,9 +56,28 @@ Tensor column(Forward& f, const Size& rows, DType type, const char* label) {
   return f.r.empty({rows, Size(1)}, type, label);
 }
 
+// linear_with_frozen_weight: keeps the weight only. The rows that sequence parallelism gathers are a tensor of their own.
+Tensor frozen_linear(Forward& f, const Parameter& weight, const Parameter* bias, Tensor x, bool scatters) {
+  Recorder& r = f.r;
+  if (scatters) x = moved(r, x, {f.dims.N, x.width()}, "input gathered from the ranks");
+  const bool node = r.needs_node({&x});
+  const Tensor kept_weight = node ? r.saved(weight.value) : Tensor();
+  Tensor out = r.empty({x.rows(), weight.value.rows()}, x.dtype(), weight.label);
+  r.use_matmul_workspace();
+  if (bias != nullptr) out = r.empty(out.shape(), x.dtype(), "output with its bias");
+  if (!node) return out;
+  r.record({&out}, {r.edge(x)}, [kept_weight, shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    Gradients result{rec.empty(shape, type, "input gradient")};
+    rec.use_matmul_workspace();
+    return result;
+  });
+  return out;
+}
+
 // LinearWithGradAccumulationAndAsyncCommunication.
 Tensor parallel_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x, bool scatters) {
   Recorder& r = f.r;
+  if (!weight.trainable) return frozen_linear(f, weight, bias, x, scatters);
   const Tensor offset = bias != nullptr ? bias->value : Tensor();
   const bool node = r.needs_node({&x, &weight.value, &offset});
   const Tensor kept = node ? r.saved(x) : Tensor(), kept_weight = node ? r.saved(weight.value) : Tensor();
@@ -85,6 +104,8 @@ Tensor parallel_linear(Forward& f, Parameter& weight, Parameter* bias, const Ten
            });
   return out;
 }
+
+bool runs_adapter(const Forward& f, const Module& module) { return module.adapter != nullptr && f.adapters; }
 
 bool has_experts(const ModelSpec& model) {
   return std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
@@ -123,16 +144,40 @@ Size stream_rows(const Forward& f) {
   return splits_sequence(f) ? f.r.symbols().ceil_div(f.dims.N, Size(f.plan.parallel.tp)) : f.dims.N;
 }
 
-Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x) {
-  return parallel_linear(f, weight, bias, x, splits_sequence(f));
+Tensor with_adapter_output(Recorder& r, const Tensor& base, Tensor wide) {
+  return r.add(base, r.mul_scalar(std::move(wide), "scaled adapter output"), "base and adapter output");
 }
 
-Tensor local_linear(Forward& f, Parameter& weight, const Tensor& x) {
-  return parallel_linear(f, weight, nullptr, x, false);
+Tensor column_linear(Forward& f, Parameter& weight, const Tensor& x) {
+  return parallel_linear(f, weight, nullptr, x, splits_sequence(f));
 }
 
-Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x) {
-  return reduced_to_stream(f, parallel_linear(f, weight, nullptr, x, false));
+// mcore_bridge 1.6 tuners/lora.py LoraParallelLinear: beside split columns lora_A is whole and sees the rank's rows, lora_B is split.
+Tensor column_linear(Forward& f, Module& module, const Tensor& x, AddsBias bias) {
+  const bool split = splits_sequence(f);
+  Tensor base = parallel_linear(f, module.weight, bias == AddsBias::here ? module.bias.get() : nullptr, x, split);
+  if (!runs_adapter(f, module)) return base;
+  LoraAdapter& adapter = *module.adapter;
+  Tensor narrow = parallel_linear(f, adapter.down, nullptr, f.r.dropout(x, adapter.dropout), false);
+  return with_adapter_output(f.r, base, parallel_linear(f, adapter.up, nullptr, narrow, split));
+}
+
+Tensor local_linear(Forward& f, Module& module, const Tensor& x) {
+  Tensor base = parallel_linear(f, module.weight, nullptr, x, false);
+  if (!runs_adapter(f, module)) return base;
+  LoraAdapter& adapter = *module.adapter;
+  Tensor narrow = parallel_linear(f, adapter.down, nullptr, f.r.dropout(x, adapter.dropout), false);
+  return with_adapter_output(f.r, base, parallel_linear(f, adapter.up, nullptr, narrow, false));
+}
+
+// Beside split rows lora_A is split, too, its output summed over the ranks; lora_B is whole.
+Tensor row_linear(Forward& f, Module& module, const Tensor& x) {
+  Tensor base = reduced_to_stream(f, parallel_linear(f, module.weight, nullptr, x, false));
+  if (!runs_adapter(f, module)) return base;
+  LoraAdapter& adapter = *module.adapter;
+  Tensor narrow =
+      reduced_to_stream(f, parallel_linear(f, adapter.down, nullptr, f.r.dropout(x, adapter.dropout), false));
+  return with_adapter_output(f.r, base, parallel_linear(f, adapter.up, nullptr, narrow, false));
 }
 
 Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids) {
@@ -240,7 +285,7 @@ class WeightShapes {
 
 std::vector<Tensor> dummy_gradients(Forward& f) {
   std::vector<Tensor> kept;
-  if (!fuses_accumulation(f)) return kept;
+  if (!fuses_accumulation(f) || f.plan.method != Method::full) return kept;
   WeightShapes shapes(f);
   for (std::size_t section = 0; section < f.model.sections.size(); ++section)
     for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i)
@@ -255,7 +300,9 @@ std::vector<Tensor> dummy_gradients(Forward& f) {
 
 Tensor global_memory_buffer(Forward& f) {
   Recorder& r = f.r;
-  Size elements = splits_sequence(f) ? f.dims.N * f.dims.h : Size();
+  // Adapters' second matrices gather what their first ones made; frozen linears gather elsewhere.
+  const Size width = f.plan.method == Method::lora ? f.dims.r : f.dims.h;
+  Size elements = splits_sequence(f) ? f.dims.N * width : Size();
   const auto hold = [&](const Size& wanted) {
     if (r.symbols().at_least(wanted, elements)) elements = wanted;
   };

@@ -10,12 +10,20 @@ namespace membill {
 // Rows of the residual stream that a rank holds: N, or N/t with sequence parallelism.
 [[nodiscard]] Size stream_rows(const Forward& f);
 
-// ColumnParallelLinear: rows of the stream to N rows of this rank's columns. With `bias` the sum is a tensor of its own.
-[[nodiscard]] Tensor column_linear(Forward& f, Parameter& weight, Parameter* bias, const Tensor& x);
-// RowParallelLinear without its bias: N rows of this rank's columns to rows of the stream.
-[[nodiscard]] Tensor row_linear(Forward& f, Parameter& weight, const Tensor& x);
+// Where a linear adds its bias: the sum is a tensor of its own, or the kernel that takes the output adds it.
+enum class AddsBias { here, later };
+
+// ColumnParallelLinear with its adapter: rows of the stream to N rows of this rank's columns.
+[[nodiscard]] Tensor column_linear(Forward& f, Module& module, const Tensor& x, AddsBias bias = AddsBias::later);
+// The same of a bare matrix: the head's, which may be the embedding's.
+[[nodiscard]] Tensor column_linear(Forward& f, Parameter& weight, const Tensor& x);
+// RowParallelLinear without its bias, with its adapter: N rows of this rank's columns to rows of the stream.
+[[nodiscard]] Tensor row_linear(Forward& f, Module& module, const Tensor& x);
 // A linear without communication: a split one inside an expert, whose rows the dispatcher has gathered, or a whole one.
-[[nodiscard]] Tensor local_linear(Forward& f, Parameter& weight, const Tensor& x);
+[[nodiscard]] Tensor local_linear(Forward& f, Module& module, const Tensor& x);
+
+// base + adapter's output * scaling, where `wide` is what the adapter's second matrix makes.
+[[nodiscard]] Tensor with_adapter_output(Recorder& r, const Tensor& base, Tensor wide);
 
 // VocabParallelEmbedding with what LanguageModelEmbedding does to its output: positions, the stream's layout, dropout.
 [[nodiscard]] Tensor parallel_embedding(Forward& f, Parameter& words, Parameter* positions, const Tensor& ids);

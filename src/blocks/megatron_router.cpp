@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/engine_keys.h"
+#include "blocks/kept.h"
 #include "blocks/megatron_parallel.h"
 
 namespace membill {
@@ -123,7 +124,9 @@ MegatronRouting megatron_route(Forward& f, const LayerContext& layer, const Tens
   const ExpertPlan plan = expert_plan(f.plan);
   Module& module = layer.modules.at("mlp.router");
   Parameter& router = module.weight;
-  const Tensor logits = plan.wide ? gate_in_fp32(r, router, hidden) : r.linear(hidden, router);
+  Tensor logits = plan.wide ? gate_in_fp32(r, router, hidden) : r.linear(hidden, router);
+  if (!plan.wide && !router.trainable)
+    logits = also_keeping(r, std::move(logits), hidden);  // RouterGatingLinearFunction
   MegatronRouting routing;
   {
     const auto [values, indices] = r.top_of_rows(logits, layer.dims.top);
@@ -157,6 +160,15 @@ CheckpointEnd held_by_routers(const std::vector<Modules*>& layers) {
   return [routers = std::move(routers)](const Tensor& input, const Tensor& gradient) {
     for (Module* router : routers) router->remains = {input, gradient};
   };
+}
+
+void hold_in_dispatchers(const Forward& f, ModelModules& modules, const Parameter& leaf) {
+  const CheckpointPlan& c = f.plan.checkpointing;
+  const bool moe = std::find(c.selective.begin(), c.selective.end(), "moe") != c.selective.end();
+  if (c.mode == Checkpointing::full || moe) return;  // their graphs end at the checkpoint
+  for (UnitModules& unit : modules.units)
+    for (Modules& layer : unit.layers)
+      if (Module* router = layer.find("mlp.router")) router->remains = {leaf.value, leaf.gradient};
 }
 
 Permuted permute(Forward& f, const MegatronRouting& routing, const Tensor& hidden, const Size& rows) {

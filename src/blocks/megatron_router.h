@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "blocks/causal_lm.h"
 #include "blocks/forward.h"
 
 namespace membill {
@@ -48,6 +49,8 @@ struct Permuted {
 // A dispatcher's attribute holds the routing weights with the graph behind them. Where a recomputation made it, the graph ends in the
 // checkpoint's input, which stays with its gradient until the layer's next forward. This gives them to the routers.
 [[nodiscard]] CheckpointEnd held_by_routers(const std::vector<Modules*>& layers);
+// The weights that a dispatcher keeps for itself hold their graph, and so the leaf where it ends, until its next forward.
+void hold_in_dispatchers(const Forward& f, ModelModules& modules, const Parameter& leaf);
 
 // What a layer's dispatcher keeps of the last micro-batch as its attributes.
 [[nodiscard]] std::vector<Tensor> dispatcher_attributes(Forward& f);

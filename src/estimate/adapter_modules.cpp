@@ -110,6 +110,8 @@ class AdapterBuilder {
     const Size in = transposed ? whole.rows : whole.width, out = transposed ? whole.width : whole.rows;
     const Size r = rank_of(matched);
     const DType made = type_when_made(module);
+    // Expert parallelism divides adapters with their experts.
+    role_ = plan_.engine == Engine::megatron && module.role == TensorRole::expert ? module.role : TensorRole::adapter;
     train_adapter(module.adapter->down, {r, in}, unit, made);
     train_adapter(module.adapter->up, {out, r}, unit, made);
     module.adapter->up.seen_as_view = module.kind == ModuleKind::embedding;
@@ -118,6 +120,7 @@ class AdapterBuilder {
       train_adapter(*module.adapter->bias, {out, Size(1)}, unit, made);
     }
     if (plan_.method == Method::adalora) add_singular_values(*module.adapter, r, unit, made);
+    role_ = TensorRole::adapter;
     if (plan_.method != Method::dora) return;
     module.adapter->magnitude = std::make_unique<Parameter>();
     train_adapter(*module.adapter->magnitude, {out, Size(1)}, unit, made);
@@ -308,7 +311,7 @@ class AdapterBuilder {
     parameter.label = "adapter output";
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
-    job_.trained.push_back({&parameter, TensorRole::adapter, shape.elements()});
+    job_.trained.push_back({&parameter, role_, shape.elements()});
   }
 
   Recorder& r_;
@@ -317,6 +320,7 @@ class AdapterBuilder {
   JobModules& job_;
   AdapterMatch match_;
   ItemId item_;
+  TensorRole role_ = TensorRole::adapter;
   std::vector<Parameter*> made_in_16_bits_;
   std::int64_t shared_in_ = 0, shared_out_ = 0;
   Tensor shared_down_, shared_up_;  // VeRA

@@ -5,6 +5,7 @@
 #include "catalog/adapters.h"
 #include "catalog/module_names.h"
 #include "estimate/checks.h"
+#include "estimate/megatron_adapters.h"
 #include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
 
@@ -123,6 +124,7 @@ void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& p
   const std::vector<NamedModule> modules = modules_of(model);
   if (plan.method == Method::freeze) check_trained(model, modules, plan, problems);
   if (!adapts_modules(plan.method)) return;
+  if (plan.engine == Engine::megatron) return check_megatron_targets(plan, problems);
   check_targets(model, modules, plan, problems);
   std::vector<NamedModule> savable = modules;
   if (model.tied_embeddings) savable.push_back({"lm_head", ModuleKind::linear});

@@ -12,6 +12,8 @@
 #include "estimate/generation_range.h"
 #include "estimate/inference.h"
 #include "estimate/loading.h"
+#include "estimate/megatron_adapters.h"
+#include "estimate/parameters.h"
 #include "estimate/plan_warnings.h"
 #include "estimate/saving.h"
 #include "estimate/simulation.h"
@@ -23,13 +25,18 @@
 namespace membill {
 namespace {
 
+std::int64_t trainable_parameters(const ModelSpec& model, const TrainingPlan& plan, const Simulation& job) {
+  if (!runs_megatron_layers(plan)) return job.trainable_parameters;
+  return has_adapters(plan) ? megatron_adapter_parameters(model, plan) : model.parameters();
+}
+
 void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                      const Simulation& job) {
   report.model = {model.name,
                   model.model_type,
                   model.parameters(),
                   model.active_parameters(),
-                  runs_megatron_layers(plan) ? model.parameters() : job.trainable_parameters,
+                  trainable_parameters(model, plan, job),
                   model.layers,
                   model.hidden,
                   model.vocab,
@@ -130,6 +137,9 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
   if (runs_mics(plan)) report.assumptions.push_back("MiCS: as DeepSpeed 0.18 runs it, which 0.19.8 no longer does");
   if (plan.implementation != given.implementation)
     report.assumptions.push_back("implementation: Megatron runs its own layers");
+  if (plan.engine == Engine::megatron && has_adapters(plan))
+    report.assumptions.push_back(
+        "adapters: on Megatron's joined linears and in the type of the weights, as Megatron-SWIFT 4.6 puts them there");
   return report;
 }
 

@@ -300,9 +300,11 @@ class Builder {
   JobModules job_;
 };
 
-// deepspeed 0.19 runtime/engine.py: the engine makes the whole model 16-bit, adapters and all.
+// The engine makes the whole model 16-bit, adapters and all (deepspeed 0.19 runtime/engine.py; megatron-core 0.16
+// transformer/module.py Float16Module).
 std::optional<DType> type_of_whole_model(const TrainingPlan& plan) {
-  if (plan.engine != Engine::deepspeed || !regime(plan.precision).master) return std::nullopt;
+  const bool engine = plan.engine == Engine::deepspeed || plan.engine == Engine::megatron;
+  if (!engine || !regime(plan.precision).master) return std::nullopt;
   return regime(plan.precision).compute;
 }
 

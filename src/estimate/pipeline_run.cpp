@@ -86,7 +86,8 @@ void PipelineRun::step() {
     if (order[i].forward && !pair) send(order[i]);
     if (is_interleaved() && !order[i].forward && i > 0 && order[i - 1].forward) send(order[i - 1]);
   }
-  for (Tensor* last : {&output_gradient_, &input_gradient_, &finished_input_}) last->drop();
+  for (Tensor* last : {&output_gradient_, &input_gradient_}) last->drop();
+  drop_finished();
 }
 
 Tensor PipelineRun::received(const char* label) {
@@ -105,7 +106,7 @@ void PipelineRun::forward(const PipelineTurn& turn) {
   if (is_first(turn.chunk) || is_last(turn.chunk))
     pass->ids = r.empty({f_.dims.N, Size(1)}, DType::int64, "token ids", r.writer().item("activations.inputs"));
   pass->output = run_chunk(*pass, turn.chunk);
-  finished_input_.drop();
+  drop_finished();
   passes_[{turn.chunk, turn.micro_batch}] = std::move(pass);
 }
 
@@ -114,6 +115,7 @@ Tensor PipelineRun::run_chunk(Pass& pass, std::int64_t chunk) {
   const auto stack = std::find_if(f_.model.sections.begin(), f_.model.sections.end(), is_stack) + chunk;
   const auto section = static_cast<std::size_t>(stack - f_.model.sections.begin());
   r.set_items(f_.items.embedding);
+  f_.input_leaf = f_.plan.method == Method::lora ? &pass.leaf : nullptr;
   Tensor hidden = is_first(chunk) ? architecture_.embed(f_, modules_.outer, pass.ids) : pass.input;
   const Tensor embedded = is_first(chunk) ? r.detach(hidden) : Tensor();  // a variable of the model's forward
   hidden = run_written_out(f_, architecture_, modules_, section, std::move(hidden));
@@ -149,7 +151,7 @@ void PipelineRun::send(const PipelineTurn& turn) {
 void PipelineRun::backward(const PipelineTurn& turn) {
   Recorder& r = f_.r;
   r.writer().moment("backward");
-  finished_input_.drop();
+  drop_finished();
   if (!pass_of(turn).output_gradient.defined()) receive_gradient(turn);
   const auto at = passes_.find({turn.chunk, turn.micro_batch});
   const std::unique_ptr<Pass> pass = std::move(at->second);
@@ -162,8 +164,11 @@ void PipelineRun::backward(const PipelineTurn& turn) {
     r.backward_from({std::exchange(pass->output, {})}, {pass->output_gradient});
   }
   r.drop_graph();
-  input_gradient_ = std::move(pass->leaf.gradient);
-  if (!is_interleaved()) finished_input_ = std::move(pass->input);
+  const bool first = is_first(turn.chunk);
+  input_gradient_ = first ? Tensor() : std::move(pass->leaf.gradient);
+  if (is_interleaved()) return;
+  finished_input_ = first ? std::move(pass->leaf.value) : std::move(pass->input);
+  if (first) finished_gradient_ = std::move(pass->leaf.gradient);
 }
 
 }  // namespace membill

@@ -32,6 +32,10 @@ class PipelineRun {
   [[nodiscard]] Tensor received(const char* label);
   void receive_gradient(const PipelineTurn& turn);
   void send(const PipelineTurn& turn);
+  void drop_finished() {
+    finished_input_.drop();
+    finished_gradient_.drop();
+  }
   [[nodiscard]] Pass& pass_of(const PipelineTurn& turn) { return *passes_.at({turn.chunk, turn.micro_batch}); }
   // Forward and backward exchange their tensors together, once both are done.
   [[nodiscard]] bool is_interleaved() const { return place_.chunks > 1; }
@@ -46,7 +50,7 @@ class PipelineRun {
   PipelineStage place_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Pass>> passes_;  // by chunk and micro-batch
   // Variables of the schedule: the last gradients, and the input that the graph of the last output holds.
-  Tensor output_gradient_, input_gradient_, finished_input_;
+  Tensor output_gradient_, input_gradient_, finished_input_, finished_gradient_;
 };
 
 // The layers of the stack `section`, with whatever is recomputed around them: plan.checkpointing.

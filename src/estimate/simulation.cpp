@@ -5,6 +5,7 @@
 #include "blocks/deepspeed_checkpoint.h"
 #include "blocks/generate.h"
 #include "blocks/generations.h"
+#include "blocks/megatron_router.h"
 #include "blocks/serve.h"
 #include "estimate/engines/engine.h"
 #include "estimate/engines/placement.h"
@@ -220,6 +221,7 @@ class JobRun {
   }
 
   [[nodiscard]] bool input_needs_gradient() const {
+    if (plan_.engine == Engine::megatron && has_adapters(plan_)) return true;
     if (plan_.checkpointing.mode == Checkpointing::none || plan_.implementation == Implementation::torchtune ||
         plan_.implementation == Implementation::torchtitan || plan_.implementation == Implementation::litgpt)
       return false;
@@ -234,10 +236,10 @@ class JobRun {
   void micro_batch(JobModules& job, bool last) {
     if (engine_ != nullptr) engine_->begin_micro_batch(last);
     r_.set_items(items_.embedding);
-    Parameter input_leaf;
+    auto input_leaf = std::make_unique<Parameter>();
     Forward forward = new_forward();
     keep_lasting(forward);
-    if (input_needs_gradient()) forward.input_leaf = &input_leaf;
+    if (input_needs_gradient()) forward.input_leaf = input_leaf.get();
     // torchtitan 0.2.2 train.py: the step's variables and the batches' generator hold a batch on the card until the next.
     if (plan_.keep_outputs || plan_.implementation == Implementation::torchtitan)
       forward.loop_variables = &loop_variables_;
@@ -255,6 +257,7 @@ class JobRun {
     if (autocast) r_.begin_autocast(*autocast);
     loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
     if (autocast) r_.end_autocast();
+    left_leaf_.reset();
     offloaded_ = r_.take_offloaded();
     kept_outputs_ =
         outputs;  // the loop's variables, loss and with it the graph too, live until the next forward has returned
@@ -269,6 +272,10 @@ class JobRun {
     if (engine_ != nullptr) engine_->after_backward();
     if (plan_.loop == Loop::trainer) writer_.moment("clip");  // its loss still holds what nodes hold
     if (plan_.accumulate > 1) stage_->release_outputs();
+    // pipeline_parallel/schedules.py: the last graph, with the leaf where it ends, stays until the next forward is over.
+    if (plan_.engine != Engine::megatron || !has_adapters(plan_)) return;
+    hold_in_dispatchers(forward, job.model, *input_leaf);
+    if (!last) left_leaf_ = std::move(input_leaf);
   }
 
   [[nodiscard]] Forward new_forward() {
@@ -339,6 +346,7 @@ class JobRun {
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;
   std::vector<Tensor> loop_variables_;
+  std::unique_ptr<Parameter> left_leaf_;
   std::vector<Tensor> workspaces_, lasting_;
   std::unique_ptr<InputKeeper> checkpoint_inputs_ = deepspeed_inputs(plan_);
   std::unique_ptr<EngineRun> engine_;

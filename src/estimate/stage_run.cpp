@@ -10,6 +10,7 @@
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/placement.h"
 #include "estimate/inference.h"
+#include "estimate/megatron_adapters.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -82,6 +83,7 @@ TrainingPlan as_engine_runs(const TrainingPlan& plan) {
   TrainingPlan run = plan;
   const bool megatron = plan.engine == Engine::megatron;
   if (megatron && plan.implementation == Implementation::hf) run.implementation = Implementation::megatron;
+  if (megatron && plan.method == Method::lora) run.adapter = as_megatron_adapts(plan.adapter);
   const bool bf16 = plan.precision == Precision::amp_bf16;
   if ((!megatron && plan.engine != Engine::deepspeed) || (!bf16 && plan.precision != Precision::amp_fp16)) return run;
   if (runs_torch_autocast(plan)) return run;

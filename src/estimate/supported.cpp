@@ -134,9 +134,22 @@ std::string unbilled_fsdp(const Plan& plan) {
   return {};
 }
 
+// mcore_bridge 1.6 tuners/lora.py
+std::string unbilled_megatron_adapters(const Plan& plan) {
+  const AdapterPlan& a = plan.adapter;
+  if (weight_format(plan.weights).quantized) return std::string(weight_format(plan.weights).name) + " under Megatron";
+  if (!a.modules_to_save.empty() || a.trainable_tokens > 0) return "modules_to_save under Megatron";
+  if (a.lora_bias) return "lora_bias under Megatron";
+  if (plan.parallel.expert_tp > 1) return "LoRA with expert_tp";
+  return unless(a.layers.empty() && a.exclude.empty() && a.rank_pattern.empty(), "LoRA on some layers under Megatron");
+}
+
 std::string unbilled_megatron(const Plan& plan) {
   if (!runs_megatron_layers(plan)) return {};
-  if (plan.method != Method::full) return std::string(word_of(kMethodWords, plan.method)) + " under Megatron";
+  const bool adapts = plan.method == Method::lora && plan.engine == Engine::megatron;
+  if (plan.method != Method::full && !adapts)
+    return std::string(word_of(kMethodWords, plan.method)) + " under Megatron";
+  if (adapts) return unbilled_megatron_adapters(plan);
   if (plan.engine != Engine::megatron) return {};
   if (plan.sharding.offload != "none") return "offload " + plan.sharding.offload + " under Megatron";
   return unless(plan.parallel.ulysses == 1, "Ulysses under Megatron");
@@ -268,7 +281,7 @@ constexpr std::array kLimits{
                 word_of(kImplementationWords, p.implementation));
           },
           "hf, liger, torchtune, torchtitan, litgpt, megatron, unsloth"},
-    Limit{"engine", unbilled_megatron, "full training with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
+    Limit{"engine", unbilled_megatron, "full training and LoRA with tp, sp, pp, virtual_pp, cp, ep and expert_tp"},
     Limit{"precision",
           [](const Plan& p) {
             const bool fp32 = p.precision == Precision::fp32 && p.weights == WeightFormat::fp32;

@@ -95,6 +95,30 @@ TEST_CASE("megatron: more tensor-parallel, pipeline and expert-parallel ranks ne
     }
 }
 
+TEST_CASE("megatron: adapters are on its joined linears, and counted once for all ranks") {
+  TrainingPlan plan = megatron(1, 1, 1);
+  plan.method = Method::lora;
+  plan.adapter.rank = 4;
+  plan.adapter.targets = {"q_proj", "down_proj"};
+  Hardware eight;
+  eight.count = 8;
+  const ModelSpec model = test::small_llama();
+  const Report whole = bill(model, plan, 8);
+  plan.parallel.tp = 2;
+  plan.parallel.sp = true;
+  const Report split = bill(model, plan, 8);
+  CHECK(split.model.trainable_parameters == whole.model.trainable_parameters);
+  CHECK(item(whole, "weights.adapter") > 0);
+  plan.adapter.targets = {"linear_qkv", "linear_fc2"};
+  CHECK(*bill(model, plan, 8).totals.requested.likely == *split.totals.requested.likely);
+  plan.adapter.targets = {"no_such_linear"};
+  CHECK(!validate(model, plan, eight).empty());
+  plan.adapter.targets = {"all-linear"};
+  CHECK(*bill(model, plan, 8).model.trainable_parameters > *split.model.trainable_parameters);
+  plan.adapter.modules_to_save = {"lm_head"};
+  CHECK(!validate(model, plan, eight).empty());
+}
+
 TEST_CASE("megatron: experts that nothing divides are warned of") {
   TrainingPlan plan = megatron(2, 1, 1);
   const auto warns = [&] {

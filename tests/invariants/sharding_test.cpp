@@ -282,4 +282,21 @@ TEST_CASE("sharding: tied ends of a pipeline each hold the embedding") {
   CHECK(rank_model(model, plan_of(whole, false), 0).parameters() == model.parameters() - table);
 }
 
+TEST_CASE("sharding: a model without a program is billed by every engine, whatever its gradients") {
+  ModelSpec model = small_llama();
+  model.model_type = "no_such_type";
+  for (const Case& of : cases()) {
+    if (of.engine == Engine::megatron) continue;
+    for (const char* gradients : {"bf16", "fp32"}) {
+      TrainingPlan plan = plan_of(of, true);
+      if (of.engine == Engine::deepspeed && of.zero > 0) plan.sharding.engine_keys["grad_accum_dtype"] = gradients;
+      Hardware hardware;
+      hardware.count = 8;
+      INFO(of.name << ", " << gradients);
+      REQUIRE(validate(model, plan, hardware).empty());
+      CHECK(estimate(model, plan, hardware).at_least);
+    }
+  }
+}
+
 }  // namespace membill

@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 import measure
+import megatron_lora as lora
 import megatron_model as models
 import megatron_parts as parts
 
@@ -110,7 +111,8 @@ def measure_rank(row):
     models.start_groups(job, rank)
     settings = models.transformer_config(row["config"], job)
     stage = rank // (job["hardware"]["count"] // models.degree(job, "pp"))
-    chunks, optimizer = models.wrap(settings, models.chunks_of_stage(row["config"], job, settings, stage), job)
+    chunks = models.chunks_of_stage(row["config"], job, settings, stage)
+    chunks, optimizer = models.wrap(settings, lora.adapt(chunks, job) if job["method"] == "lora" else chunks, job)
     settings.finalize_model_grads_func = finalize_model_grads
     settings.grad_scale_func = settings.no_sync_func = None
     gc.collect()

@@ -82,6 +82,7 @@ class WholeLinear(torch.nn.Linear):
 
     def __init__(self, inputs, outputs, *, config, parallel_mode, **rest):
         super().__init__(inputs, outputs, bias=False, device="cuda", dtype=config.params_dtype)
+        self.config = config
         self.weight.sequence_parallel = config.sequence_parallel
 
     def forward(self, rows):
@@ -101,13 +102,14 @@ class GroupedProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, rows, *weights):
-        ctx.save_for_backward(rows, *weights)
+        ctx.trains, ctx.shape, ctx.kind = weights[0].requires_grad, rows.shape, {"dtype": rows.dtype, "device": rows.device}
+        ctx.save_for_backward(rows if ctx.trains else None, *weights)
         return torch.empty((rows.shape[0], weights[0].shape[0]), dtype=rows.dtype, device=rows.device)
 
     @staticmethod
     def backward(ctx, gradient):
-        rows, *weights = ctx.saved_tensors
-        return (torch.empty_like(rows), *[torch.empty_like(weight) for weight in weights])
+        _, *weights = ctx.saved_tensors
+        return (torch.empty(ctx.shape, **ctx.kind), *[torch.empty_like(weight) if ctx.trains else None for weight in weights])
 
 
 class GroupedLinear(torch.nn.Module):
@@ -115,7 +117,8 @@ class GroupedLinear(torch.nn.Module):
 
     def __init__(self, experts, inputs, outputs, *, config, pg_collection, tp_comm_buffer_name, **rest):
         super().__init__()
-        split = pg_collection.expt_tp.size()
+        self.config, self.experts = config, experts
+        split = pg_collection.expt_tp.size() if pg_collection else 1
         inputs, outputs = (inputs, outputs // split) if tp_comm_buffer_name == "fc1" else (inputs // split, outputs)
         for expert in range(experts):
             weight = torch.nn.Parameter(torch.empty(outputs, inputs, device="cuda", dtype=config.params_dtype))
@@ -124,6 +127,11 @@ class GroupedLinear(torch.nn.Module):
 
     def forward(self, rows, counts):
         return GroupedProduct.apply(rows, *self.parameters()), None
+
+
+def grouped(like, inputs, outputs):
+    """Another one for the experts of `like`."""
+    return GroupedLinear(like.experts, inputs, outputs, config=like.config, pg_collection=None, tp_comm_buffer_name="fc1")
 
 
 def grouped_experts(spec):

@@ -32,26 +32,25 @@ class Megatron : public EngineRun {
     type_ = job.trained.front().parameter->value.dtype();
     const std::vector<TrainedParameter> dense = parameters_of(job, false), experts = parameters_of(job, true);
     const bool shares = sharded_ && (dense_.ranks > 1 || (experts_.ranks > 1 && !experts.empty()));
+    const char* weights = has_adapters(plan_) ? "weights.adapter" : "weights.base";
     if (shares) job.trained.clear();
     for (const auto& [parameters, group] : {std::pair(&dense, dense_), std::pair(&experts, experts_)}) {
       if (parameters->empty()) continue;
       const BufferLayout layout = lay_out_buffer(written_out(*parameters), shape(group));
       const Size size = buffer_size(*parameters, layout.elements);
-      if (sharded_) buffers_.push_back(flat(size, type_, "parameter buffer", r_.writer().item("weights.base")));
+      if (sharded_) buffers_.push_back(flat(size, type_, "parameter buffer", r_.writer().item(weights)));
       buffers_.push_back(flat(size, main_, "gradient buffer", gradient_item_));
       if (shares) take_share(job, layout);
       if (shares) reshard_to_save(layout, group);
     }
     trained_ = &job.trained;
     const std::vector<std::string>& again = plan_.checkpointing.selective;
-    const bool routes = std::any_of(dense.begin(), dense.end(),
-                                    [](const TrainedParameter& trained) { return trained.role == TensorRole::router; });
-    leaves_inputs_ = routes && (plan_.checkpointing.mode == Checkpointing::full ||
-                                std::find(again.begin(), again.end(), "moe") != again.end());
+    leaves_inputs_ = routes(job) && (plan_.checkpointing.mode == Checkpointing::full ||
+                                     std::find(again.begin(), again.end(), "moe") != again.end());
   }
 
   // The dispatchers hold recomputed graphs, with the inputs where they end, until their next forward.
-  [[nodiscard]] bool carries_over() const override { return leaves_inputs_; }
+  [[nodiscard]] bool carries_over() const override { return leaves_inputs_ || has_adapters(plan_); }
 
   void gradient_ready(Parameter& parameter) override {
     if (model_parameters_.count(&parameter) != 0) parameter.gradient.drop();  // added to its part of the buffer
@@ -80,6 +79,16 @@ class Megatron : public EngineRun {
   static Group group_of(const Hardware& hardware, const TrainingPlan& plan, std::int64_t holders) {
     const std::int64_t of_stage = hardware.count / plan.parallel.pp;
     return {of_stage / holders, hardware.rank.value_or(0) % of_stage / holders};
+  }
+
+  static bool routes(const JobModules& job) {
+    const std::vector<UnitModules>& units = job.model.units;
+    return std::any_of(units.begin(), units.end(), [](const UnitModules& unit) {
+      return std::any_of(unit.layers.begin(), unit.layers.end(), [](const Modules& layer) {
+        return std::any_of(layer.all().begin(), layer.all().end(),
+                           [](const auto& module) { return module->role == TensorRole::router; });
+      });
+    });
   }
 
   // Experts are parameters like all others where expert parallelism does not divide them (tensor_parallel/layers.py: allreduce).

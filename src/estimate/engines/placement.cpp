@@ -104,7 +104,7 @@ OffloadPlan offload_plan(const TrainingPlan& plan) {
 // Megatron's distributed optimizer.
 bool has_own_memory(const TrainingPlan& plan, bool trained) {
   if (shards_parameters(plan)) return false;
-  if (plan.engine == Engine::megatron) return plan.sharding.zero < 1;
+  if (plan.engine == Engine::megatron) return plan.sharding.zero < 1 || !trained;
   return plan.engine != Engine::deepspeed || plan.sharding.zero < 1 || !trained;
 }
 

@@ -84,6 +84,7 @@ class Zero12 : public EngineRun {
     const bool last = index + 1 == partitions_.size();
     left_[index].clear();
     if (in_fp32_) {
+      make_accumulators();  // where no backward has: of a model without a program
       gradient = std::move(accumulator_[index]);
       if (last) accumulator_.clear();
       return;
