@@ -86,6 +86,9 @@ constexpr KeyRow kRows[] = {
     {"use_reentrant", "", "reentrant checkpointing"},
     {"activation_checkpointing", "", "", "gradient_checkpointing"},
     {"lora_modules", "", "", "lora_target_modules"},
+    {"lora_dim", "0", "rank of DeepSpeed-Chat's own LoRA; 0: none"},
+    {"lora_module_name", "", "modules that get it"},
+    {"only_optimize_lora", "", "the weights under it are frozen"},
     {"vision_tower", "", "the vision tower"},
     {"tune_mm_mlp_adapter", "", "the projector alone trains"},
     {"freeze_backbone", "", "the language model does not train"},
@@ -122,6 +125,16 @@ constexpr std::string_view kSource = "public scripts on transformers' Trainer";
 
 bool says(const std::optional<std::string>& text, std::string_view word) { return text && to_lower(*text) == word; }
 
+// DeepSpeed-Chat's own layers (dschat/utils/module/lora.py), by a part of the modules' names.
+void read_chat_lora(KeyReader& reader, LoraArguments& lora, Draft& draft) {
+  lora.targets = {"all-linear"};
+  reader.use("lora_module_name");
+  draft.assume("DeepSpeed-Chat's own LoRA is billed as PEFT's on every linear of the layers");
+  if (!reader.flag("only_optimize_lora"))
+    draft.warnings.push_back(
+        "without only_optimize_lora the weights under the adapters train too, which is not billed");
+}
+
 void read_method(KeyReader& reader, Draft& draft) {
   if (reader.count("pre_seq_len", 1))
     reader.problem("pre_seq_len", "ChatGLM's own P-tuning v2 is not billed", "PEFT's prefix tuning: --method prefix");
@@ -131,10 +144,12 @@ void read_method(KeyReader& reader, Draft& draft) {
   const bool eight = reader.flag("load_in_8bit") || bits == 8;
   const bool named = reader.is_given("lora_r") || reader.is_given("lora_target_modules");
   const bool full = says(mode, "full") || reader.flag("full_finetune");
-  const bool adapters = !full && (reader.flag("use_lora") || says(mode, "lora") || four || eight || (named && !mode));
+  const std::int64_t own = reader.map().find("lora_dim") != nullptr ? reader.count("lora_dim").value_or(0) : 0;
+  const bool adapters =
+      !full && (own > 0 || reader.flag("use_lora") || says(mode, "lora") || four || eight || (named && !mode));
   if (!adapters) return draft.set("method", Value::of("full"));
   LoraArguments lora;
-  lora.rank = reader.count("lora_r", 1);
+  lora.rank = own > 0 ? std::optional(own) : reader.count("lora_r", 1);
   lora.alpha = reader.count("lora_alpha");
   lora.dropout = reader.real("lora_dropout");
   lora.targets = read_targets(reader, "lora_target_modules");
@@ -142,6 +157,7 @@ void read_method(KeyReader& reader, Draft& draft) {
     lora.targets = {"all-linear"};
     draft.assume("PEFT has no default targets for this model: the script is taken to adapt every linear");
   }
+  if (own > 0) read_chat_lora(reader, lora, draft);
   lora.modules_to_save = reader.texts("modules_to_save");
   lora.dora = reader.flag("use_dora");
   set_lora(lora, draft);

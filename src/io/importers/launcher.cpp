@@ -216,6 +216,11 @@ class LauncherReader {
       if (key == "multi_gpu") accelerate_.set("distributed_type", Value::of("MULTI_GPU"));
       if (key == "use_megatron_lm") accelerate_.set("distributed_type", Value::of("MEGATRON_LM"));
       if (key.starts_with("use_") || key == "multi_gpu") continue;
+      if (key.starts_with("num_") && value.is_string() && value.as_string().find('$') != std::string::npos) {
+        source_.assumptions.push_back("--" + key + " " + value.as_string() +
+                                      " is not set in the script: --gpus says it");
+        continue;
+      }
       if (key.starts_with("fsdp_")) {
         fsdp.set(key, value);
       } else if (key.starts_with("megatron_lm_")) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "io/importers/shell_arithmetic.h"
+#include "io/importers/shell_substitution.h"
 #include "io/importers/shell_text.h"
 
 namespace membill::io {
@@ -23,6 +24,8 @@ void ShellReader::take(std::string& word) {
   } else if (c == '\\') {
     if (at_ + 1 < text_.size()) word += text_[at_ + 1];
     at_ = std::min(at_ + 2, text_.size());
+  } else if (c == '`') {
+    word += old_substitution();
   } else if (c == '$') {
     const std::string value = variable();
     word += value;
@@ -47,6 +50,8 @@ void ShellReader::take_double_quoted(std::string& word) {
       at_ += 2;
     } else if (c == '$') {
       word += variable();
+    } else if (c == '`') {
+      word += old_substitution();
     } else {
       word += c;
       ++at_;
@@ -77,10 +82,28 @@ std::string ShellReader::substitution(std::size_t start) {
   at_ = matching_parenthesis(text_, at_);
   const std::string_view whole = text_.substr(start, at_ - start);
   const bool expression = whole.starts_with("$((") && whole.ends_with("))");
-  if (!expression && !whole.starts_with("$(expr ")) return std::string(whole);
+  if (!expression && !whole.starts_with("$(expr ")) return printed(whole, 2, 1);
   const std::string_view inside =
       expression ? whole.substr(3, whole.size() - 5) : whole.substr(7, std::max<std::size_t>(whole.size(), 8) - 8);
   const std::optional<std::int64_t> value = shell_arithmetic(in_expression(inside));
+  return value ? std::to_string(*value) : std::string(whole);
+}
+
+// What a command substitution prints, without the marks around it; itself when that is not known.
+std::string ShellReader::printed(std::string_view whole, std::size_t before, std::size_t after) const {
+  const std::size_t length = whole.size() - std::min(whole.size(), before + after);
+  const std::string_view inside = whole.substr(std::min(before, whole.size()), length);
+  return printed_by(inside, scope_).value_or(std::string(whole));
+}
+
+// `command`, at its first mark.
+std::string ShellReader::old_substitution() {
+  const std::size_t start = at_;
+  const std::size_t close = text_.find('`', start + 1);
+  at_ = close == std::string_view::npos ? start + 1 : close + 1;
+  const std::string_view whole = text_.substr(start, at_ - start);
+  if (!whole.starts_with("`expr ")) return printed(whole, 1, 1);
+  const std::optional<std::int64_t> value = shell_arithmetic(in_expression(whole.substr(6, whole.size() - 7)));
   return value ? std::to_string(*value) : std::string(whole);
 }
 

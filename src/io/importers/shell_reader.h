@@ -42,6 +42,8 @@ class ShellReader {
  private:
   void take_double_quoted(std::string& word);
   std::string substitution(std::size_t start);
+  std::string old_substitution();
+  [[nodiscard]] std::string printed(std::string_view whole, std::size_t before, std::size_t after) const;
   std::string in_expression(std::string_view expression);
   std::optional<std::string> parameter(std::string_view body);
   std::string expanded(std::string_view text);

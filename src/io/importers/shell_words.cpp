@@ -30,7 +30,7 @@ class Splitter : private ShellReader {
         ++at_;
       } else if (c == '#' && !in_word_) {
         at_ = end_of_line(text_, at_);
-      } else if (c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')' || c == '`') {
+      } else if (c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
         separate(c);
       } else if (c == '<' || c == '>') {
         redirect(c);

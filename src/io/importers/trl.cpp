@@ -12,6 +12,7 @@ namespace {
 // Where TRL changes a default of TrainingArguments, its row stands here.
 constexpr KeyRow kRows[] = {
     {"model_name_or_path", "", "model", {}, "model_config.py"},
+    {"model_name", "", "", "model_name_or_path"},
     {"dtype", "float32", "dtype in which the weights are loaded", {}, "model_config.py"},
     {"torch_dtype", "", "", "dtype"},
     {"model_init_kwargs.dtype", "", "", "dtype"},
@@ -275,7 +276,8 @@ int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
   if (count_keys(keys,
-                 "lora_enable use_peft_lora model_max_length use_4bit_quantization bits source_max_len block_size "
+                 "lora_enable use_lora use_qlora q_lora full_finetune train_mode lora_target use_peft_lora "
+                 "model_max_length use_4bit_quantization bits source_max_len block_size "
                  "train_file validation_file dataset_config_name max_source_length") > 0)
     return 0;
   const bool trainer = count_keys(keys,
