@@ -42,15 +42,13 @@ std::vector<OptionSpec> options() {
 const io::Exporter& chosen_exporter(const Arguments& arguments) {
   const std::string* typed = arguments.value(kAs);
   const std::vector<std::string> names = export_formats();
-  if (typed == nullptr) {
-    std::string all;
-    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    throw InputError(Problem{kCommandLine, kAs, "is missing", all});
-  }
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  if (typed == nullptr) throw InputError(Problem{kCommandLine, kAs, "is missing", all});
   if (const io::Exporter* exporter = io::find_exporter(*typed)) return *exporter;
   const std::string near(nearest_word(*typed, {names.begin(), names.end()}));
   throw InputError(Problem{kCommandLine, kAs, membill::quoted(*typed) + " is no format that can be written",
-                           near.empty() ? "one of " + names.front() + ", " + names.at(1) + " ..." : near});
+                           near.empty() ? all : near});
 }
 
 // Problems of the writer are the plan's: they belong to the flag or to the job file.

@@ -83,13 +83,13 @@ TEST_CASE("the Trainer's arguments of Transformers 5") {
 
 TEST_CASE("weights of a preference pair's own loss") {
   CHECK(run("python examples/scripts/cpo.py --model_name_or_path Qwen/Qwen3-0.6B --output_dir x")
-            .stage_arg("cpo_alpha") == "1");
+            .stage_arg("cpo_alpha") == "1.0");
   CHECK(run("python examples/scripts/dpo.py --model_name_or_path Qwen/Qwen3-0.6B --output_dir x --rpo_alpha 0.5")
             .stage_arg("rpo_alpha") == "0.5");
-  CHECK(read(kAxolotl + "rl: simpo\n").stage_arg("cpo_alpha") == "1");
-  CHECK(read(kAxolotl + "rl: simpo\ncpo_alpha: 0\n").stage_arg("cpo_alpha") == "0");
+  CHECK(read(kAxolotl + "rl: simpo\n").stage_arg("cpo_alpha") == "1.0");
+  CHECK(read(kAxolotl + "rl: simpo\ncpo_alpha: 0\n").stage_arg("cpo_alpha").empty());
   CHECK(read(kAxolotl + "rl: dpo\ndpo_loss_type: [hinge]\ndpo_padding_free: true\n").stage_arg("loss_type") == "hinge");
-  CHECK(run("swift rlhf --rlhf_type simpo --model Qwen/Qwen3-0.6B --max_length 512").stage_arg("cpo_alpha") == "1");
+  CHECK(run("swift rlhf --rlhf_type simpo --model Qwen/Qwen3-0.6B --max_length 512").stage_arg("cpo_alpha") == "1.0");
   CHECK(run("swift sft --model Qwen/Qwen3-0.6B --tuner_type vera --max_length 512").plan.adapter.rank == 256);
 }
 

@@ -21,6 +21,7 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const bool ipo = loss != plan.stage_args.end() && loss->second == "ipo";
   writer.set("rl", Value::of(ipo ? std::string("ipo") : stage));
   if (plan.beta) writer.set("rl_beta", Value::of(*plan.beta));
+  write_preference_losses(plan, "dpo_loss_type", writer);
   if (plan.reference == "precompute") writer.set("precompute_ref_log_probs", Value::of(true));
 }
 

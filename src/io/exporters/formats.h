@@ -31,6 +31,9 @@ void write_checkpointing_arguments(const ExportJob& job, KeyWriter& writer);
 // deepspeed, or fsdp and fsdp_config, or DDP's keys, with their maps inside.
 void write_sharding_arguments(const ExportJob& job, KeyWriter& writer, Problems& problems);
 
+// Losses of a preference stage beside the pairs' own, for frameworks whose CPO counts the chosen answers' likelihood unless told not to.
+void write_preference_losses(const TrainingPlan& plan, const char* loss_key, KeyWriter& writer);
+
 // Keys of a job that trains on what it generates, each behind `prefix` ("trl.").
 void write_rollout(const TrainingPlan& plan, const std::string& prefix, KeyWriter& writer);
 

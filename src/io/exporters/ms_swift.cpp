@@ -19,6 +19,7 @@ void write_stage(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   }
   writer.set("rlhf_type", Value::of(stage == "reward" ? "rm" : stage));
   if (job.plan.beta) writer.set("beta", Value::of(*job.plan.beta));
+  write_preference_losses(job.plan, "loss_type", writer);
 }
 
 void write_method(const ExportJob& job, KeyWriter& writer, Problems& problems) {

@@ -16,4 +16,16 @@ void write_rollout(const TrainingPlan& plan, const std::string& prefix, KeyWrite
       writer.set(prefix + key, flag_value(found->second));
 }
 
+void write_preference_losses(const TrainingPlan& plan, const char* loss_key, KeyWriter& writer) {
+  const auto value = [&](const char* key) {
+    const auto found = plan.stage_args.find(key);
+    return found == plan.stage_args.end() ? Value() : flag_value(found->second);
+  };
+  const Value likelihood = value("cpo_alpha");
+  if (plan.stage == Stage::simpo) writer.set("cpo_alpha", likelihood.is_null() ? Value::of(0) : likelihood);
+  if (plan.stage != Stage::dpo) return;
+  if (const Value weight = value("rpo_alpha"); !weight.is_null()) writer.set("rpo_alpha", weight);
+  if (const Value loss = value("loss_type"); !loss.is_null() && value_text(loss) != "ipo") writer.set(loss_key, loss);
+}
+
 }  // namespace membill::io

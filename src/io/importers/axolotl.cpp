@@ -26,7 +26,7 @@ void read_completions(KeyReader& reader, Draft& draft) {
 
 // core/builders/rl.py: what goes to TRL's configurations, with their defaults.
 void read_preference(const std::string& stage, KeyReader& reader, Draft& draft) {
-  if (stage == "simpo") draft.set("stage_args.cpo_alpha", Value::of(reader.real("cpo_alpha").value_or(1)));
+  if (stage == "simpo") take_stage_numbers("cpo_alpha", reader, draft);
   if (stage == "orpo" && reader.is_given("orpo_alpha"))
     draft.set("beta", Value::of(reader.real("orpo_alpha").value_or(0.1)));
   if (stage != "dpo") return;

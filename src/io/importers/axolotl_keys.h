@@ -145,7 +145,7 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"dpo_use_liger_kernel", "", "Liger's loss of preference pairs", {}, "rl.py"},
     {"dpo_use_weighting", "", "each token is weighed", {}, "rl.py"},
     {"dpo_generate_during_eval", "", "the evaluation generates", {}, "rl.py"},
-    {"cpo_alpha", "", "weight of the chosen answers' own loss", {}, "rl.py"},
+    {"cpo_alpha", "1.0", "weight of the chosen answers' own loss", {}, "rl.py"},
     {"orpo_alpha", "", "strength of the odds ratio", {}, "rl.py"},
     {"rpo_alpha", "", "weight of the chosen answers' own loss", {}, "rl.py"},
     {"noisy_embedding_alpha", "", "", "neftune_noise_alpha"},

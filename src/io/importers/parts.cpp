@@ -217,8 +217,10 @@ void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& d
 }
 
 void take_stage_numbers(std::string_view keys, KeyReader& reader, Draft& draft) {
-  for (const std::string& key : split(keys, ' '))
-    if (const auto number = reader.real(key)) draft.set("stage_args." + key, Value::of(*number));
+  for (const std::string& key : split(keys, ' ')) {
+    const std::optional<double> number = reader.real(key);
+    if (number.value_or(0) != 0) draft.set("stage_args." + key, Value::of(reader.text(key).value_or("")));
+  }
 }
 
 std::string plan_text(const Draft& draft, std::string_view key) {

@@ -71,7 +71,7 @@ struct LeftOut {
 };
 void warn_of_left_out(std::span<const LeftOut> keys, KeyReader& reader, Draft& draft);
 
-// Numbers under `keys` (blanks between) become the stage's arguments of the same names.
+// Numbers under `keys` (blanks between), but 0, become the stage's arguments of the same names.
 void take_stage_numbers(std::string_view keys, KeyReader& reader, Draft& draft);
 
 // Pinned releases of what runs the job, from requirements and lock files in the job's folder or up to three above it.
