@@ -172,6 +172,22 @@ TEST_CASE("LLaVA's switches of what trains") {
   CHECK(run(llava + "--mm_tunable_parts mm_mlp_adapter,mm_language_model").plan.method == Method::full);
 }
 
+TEST_CASE("one block trains at a time") {
+  const std::string factory =
+      "model_name_or_path: Qwen/Qwen3-0.6B\nstage: sft\nfinetuning_type: full\ntemplate: qwen3\nuse_badam: true\n";
+  const Read badam = read(factory + "bf16: true\n");
+  CHECK(badam.problem.empty());
+  CHECK(badam.plan.method == Method::freeze);
+  CHECK(badam.job.plan.find("freeze.trainable_modules")->items().front().as_string() == "layers.0");
+  CHECK(badam.job.plan.find("moment_dtype")->as_string() == "fp32");
+  CHECK(badam.warns_of("use_badam"));
+  CHECK(read(factory + "badam_mode: ratio\n").problem.find("use_badam") != std::string::npos);
+  const Read lisa =
+      run("swift sft --model Qwen/Qwen3-0.6B --tuner_type full --max_length 512 --lisa_activated_layers 2");
+  CHECK(lisa.plan.method == Method::full);
+  CHECK(lisa.warns_of("lisa_activated_layers"));
+}
+
 TEST_CASE("ms-swift's tasks that compare rows") {
   const std::string swift = "swift sft --model Qwen/Qwen3-0.6B --max_length 512 --per_device_train_batch_size 4 ";
   const Read pairs =

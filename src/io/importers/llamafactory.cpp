@@ -56,6 +56,7 @@ constexpr KeyRow kRows[] = {
     {"apollo_update_interval", "200", "APOLLO's update interval"},
     {"apollo_layerwise", "false", "gradients are freed layer by layer"},
     {"use_badam", "false", "BAdam: one block trains at a time"},
+    {"badam_mode", "layer", "which blocks those are"},
     {"use_adam_mini", "false", "Adam-mini"},
     {"use_muon", "false", "Muon"},
     {"pref_loss", "sigmoid", "loss of preference stages"},
@@ -98,7 +99,8 @@ constexpr std::string_view kHarmless =
     "kto_rejected_weight "
     "simpo_gamma ppo_* ref_model_adapters reward_model* ld_alpha galore_scale "
     "galore_proj_type "
-    "apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_* use_swanlab swanlab_* "
+    "apollo_scale apollo_proj* apollo_scale_type apollo_scale_front badam_start_block badam_switch_* "
+    "badam_update_ratio badam_mask_mode badam_verbose use_swanlab swanlab_* "
     "use_megatron_bridge "
     "megatron_bridge_args hyper_parallel_* asft_alpha "
     "eaft_alpha "
@@ -229,7 +231,6 @@ void read_own_optimizers(KeyReader& reader, Draft& draft) {
     if (const auto target = reader.text(name + "_target"); target && *target != "all")
       draft.warnings.push_back(name + "_target " + *target + " is not billed: every linear gets low-rank states");
   }
-  if (reader.flag("use_badam")) set_optimizer("badam", draft);
   if (reader.flag("use_adam_mini")) set_optimizer("adam-mini", draft);
   if (reader.flag("use_muon")) set_optimizer("muon", draft);
 }
@@ -273,6 +274,23 @@ void read_code(KeyReader& reader, Draft& draft) {
     draft.warnings.push_back("moe_aux_loss_coef keeps the logits of the router, which is not billed");
   if (reader.flag("use_kt"))
     draft.warnings.push_back("KTransformers keeps experts on the host: they are billed on the card");
+}
+
+// badam/block_optim.py: one layer has gradients, states and an fp32 copy at a time, the first as much as the last, whose backward reaches
+// least far. In LLaMA-Factory embedding and head are never among the blocks.
+void read_badam(KeyReader& reader, Draft& draft) {
+  if (!reader.flag("use_badam")) return;
+  if (plan_text(draft, "method") != "full" || plan_text(draft, "engine") == "deepspeed" ||
+      to_lower(reader.text("badam_mode").value_or("layer")) != "layer")
+    return reader.problem("use_badam", "is billed of full fine-tuning by layers without DeepSpeed only",
+                          "finetuning_type full, badam_mode layer");
+  draft.set("method", Value::of("freeze"));
+  draft.set("freeze.trainable_layers", Value::of(0));
+  draft.set("freeze.trainable_modules", Value::make_list({Value::of("layers.0")}));
+  draft.set("gradient_dtype", Value::of("fp32"));
+  draft.set("moment_dtype", Value::of("fp32"));
+  draft.assume("BAdam: one layer trains at a time, billed as the first, with fp32 gradients and moments");
+  draft.warnings.push_back("use_badam keeps an fp32 copy of the layer that trains, which is not billed");
 }
 
 // Once the engine is known: trainable weights are cast to fp32, and FSDP2 does not checkpoint reentrantly.
@@ -353,6 +371,7 @@ void read(const JobSource& source, Draft& draft) {
   set_quant_storage(draft.bf16 ? "bfloat16" : "float16",
                     draft);  // model/model_utils/quantization.py: the compute dtype
   settle(reader, draft);
+  read_badam(reader, draft);
   draft.add_records(reader);
 }
 

@@ -149,7 +149,9 @@ void read_optimizers(KeyReader& reader, Draft& draft) {
     draft.set("optimizer_args.update_proj_gap",
               Value::of(std::to_string(reader.count("galore_update_proj_gap", 1).value_or(50))));
   }
-  if (reader.count("lisa_activated_layers").value_or(0) > 0) set_optimizer("lisa", draft);
+  if (reader.count("lisa_activated_layers").value_or(0) > 0)
+    draft.warnings.push_back(
+        "lisa_activated_layers is not billed: every layer is billed as it trains, as its states stay once it has");
   if (const auto own = reader.text("optimizer"); own == "muon" || own == "muonclip") set_optimizer("muon", draft);
 }
 
