@@ -40,11 +40,13 @@ constexpr JoinedLinear kJoined[] = {
 };
 
 bool is_or_ends_with(std::string_view name, std::string_view part) {
-  return name == part || (name.size() > part.size() && name.ends_with(part) && name[name.size() - part.size() - 1] == '.');
+  return name == part ||
+         (name.size() > part.size() && name.ends_with(part) && name[name.size() - part.size() - 1] == '.');
 }
 
 bool names(std::string_view target, const JoinedLinear& joined) {
-  return target == "all-linear" || target == joined.linear || is_or_ends_with(target, joined.part) || is_or_ends_with(joined.part, target);
+  return target == "all-linear" || target == joined.linear || is_or_ends_with(target, joined.part) ||
+         is_or_ends_with(joined.part, target);
 }
 
 }  // namespace

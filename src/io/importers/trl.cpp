@@ -86,7 +86,7 @@ constexpr std::string_view kHarmless =
     "wandb_* "
     "mask_truncated_completions code_* cosine_* hub_model_revision lr_scheduler_kwargs* torch_empty_cache_steps "
     "simpo_gamma alpha label_smoothing ld_alpha f_alpha_divergence_coef discopop_tau ref_model_mixup_alpha "
-    "ref_model_sync_steps disable_dropout precompute_ref_batch_size desirable_weight undesirable_weight "
+    "ref_model_sync_steps precompute_ref_batch_size desirable_weight undesirable_weight "
     "is_encoder_decoder padding_value label_pad_token_id max_target_length top_k min_p generation_kwargs* "
     "chat_template_kwargs* epsilon delta sapo_temperature_* vespo_* importance_sampling_level "
     "multi_objective_aggregation use_adaptive_entropy entropy_coef_* entropy_target max_tool_calling_iterations "
