@@ -18,13 +18,15 @@ TrainingPlan in_evaluation_mode(const TrainingPlan& plan) {
 
 }  // namespace
 
-Evaluation::Evaluation(const Forward& like, const TrainingPlan& plan)
-    : r_(like.r),
+Evaluation::Evaluation(const Forward& like, const TrainingPlan& plan, std::int64_t processes)
+    : processes_(processes),
+      r_(like.r),
       plan_(in_evaluation_mode(plan)),
       dims_(like.dims),
       forward_{like.r, like.model, plan_, dims_, like.items, like.stream},
       item_(like.r.writer().item("evaluation.logits")) {
   forward_.quiet = true;
+  forward_.hooks = like.hooks;
 }
 
 std::int64_t Evaluation::batches() const {
@@ -62,7 +64,7 @@ void Evaluation::set_samples(std::int64_t samples) {
 }
 
 Size Evaluation::rows_before(std::int64_t number) const {
-  return Size(number * *plan_.evaluation.batch * (has_pairs(plan_.stage) ? 2 : 1)) * dims_.s;
+  return Size(number * processes_ * *plan_.evaluation.batch * (has_pairs(plan_.stage) ? 2 : 1)) * dims_.s;
 }
 
 // The batch, and the next one that the loader has fetched.
@@ -82,10 +84,17 @@ void Evaluation::batch(StageRun& stage, const Architecture& architecture, JobMod
   }
   r_.drop_graph();
   r_.set_grad_enabled(false);
-  const bool wide = autocast && plan_.loop == Loop::trainer;  // accelerate's convert_outputs_to_fp32
+  // accelerate's convert_outputs_to_fp32, which its way to FSDP2 leaves out (accelerator.py prepare_model).
+  const bool wide = autocast && plan_.loop == Loop::trainer && plan_.engine != Engine::fsdp2;
   if (outputs.defined() && wide) outputs = r_.cast(std::move(outputs), DType::fp32);
-  if (plan_.evaluation.keep_logits) logits_ = std::move(outputs);
+  if (plan_.evaluation.keep_logits) logits_ = gathered(std::move(outputs));
   r_.set_grad_enabled(grad);
+}
+
+// accelerate's gather_for_metrics: every process holds the logits of all.
+Tensor Evaluation::gathered(Tensor logits) {
+  if (processes_ == 1 || !logits.defined()) return logits;
+  return r_.empty({dims_.N * Size(processes_), dims_.V}, logits.dtype(), "logits of all processes", item_);
 }
 
 // nested_concat: the joined logits are made beside both parts.
@@ -94,7 +103,8 @@ void Evaluation::join(std::int64_t number) {
   if (number == 0)
     kept_ = logits_;
   else
-    kept_ = r_.empty({rows_before(number) + dims_.N, dims_.V}, logits_.dtype(), "kept logits", item_);
+    kept_ =
+        r_.empty({rows_before(number) + dims_.N * Size(processes_), dims_.V}, logits_.dtype(), "kept logits", item_);
 }
 
 }  // namespace membill

@@ -294,7 +294,9 @@ class JobRun {
 
   void evaluate(JobModules& job) {
     if (!plan_.evaluation.batch || program_ == nullptr) return;
-    Evaluation(new_forward(), plan_).run(*stage_, *program_, job, autocast_type(plan_));
+    Forward forward = new_forward();
+    if (shards_parameters(plan_)) forward.hooks = engine_->forward_hooks();  // DDP's module runs without its wrapper
+    Evaluation(forward, plan_, hardware_.count).run(*stage_, *program_, job, autocast_type(plan_));
   }
 
   enum class Thread : std::size_t { main, autograd };

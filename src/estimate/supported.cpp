@@ -220,8 +220,7 @@ std::string unbilled_evaluation(const Plan& plan) {
   if (!plan.evaluation.batch) return {};
   if (generates(plan.stage)) return "evaluation by generation";
   if (joins_rows(plan)) return "evaluation of joined rows";
-  return unless(is_one_of(plan.engine, {Engine::torch, Engine::ddp}),
-                "evaluation with engine " + std::string(word_of(kEngineWords, plan.engine)));
+  return unless(plan.engine != Engine::megatron, "evaluation under Megatron");
 }
 
 std::string unbilled_saving(const Plan& plan) {
@@ -309,8 +308,7 @@ constexpr std::array kLimits{
           "true with engine torch or ddp, a reference, and checkpointing none over adapters; false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to || runs_megatron_layers(p), "padding"); },
           "null, or a multiple with engine megatron"},
-    Limit{"evaluation.batch", unbilled_evaluation,
-          "on one card or with ddp, of stages that generate nothing; else null"},
+    Limit{"evaluation.batch", unbilled_evaluation, "null with Megatron and with stages that generate"},
     Limit{"save.state", unbilled_saving, "none, full; sharded with FSDP, ZeRO-3 or Megatron"},
 };
 

@@ -92,7 +92,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
     if (module.front()->role == TensorRole::embedding) {
       pass_silent(1);  // rotary embedding
-      if (!output.requires_grad()) frozen_table_ = module;
+      if (r_.grad_enabled() && !output.requires_grad()) frozen_table_ = module;
     }
     return r_.with_backward_hook(output, [this, module] { enter_backward(module); });
   }

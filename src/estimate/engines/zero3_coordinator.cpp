@@ -132,10 +132,20 @@ bool Zero3Coordinator::is_used_soon(const Partitioned& parameter) const {
   return false;
 }
 
+// __params_to_release: what was decided for a module at a step is decided for good (functools.lru_cache), whatever has changed since.
+const Zero3Coordinator::Group& Zero3Coordinator::kept_after(const Group& module) {
+  const auto [found, is_new] = kept_.try_emplace({module, step_});
+  if (is_new)
+    std::copy_if(module.begin(), module.end(), std::back_inserter(found->second),
+                 [&](const Partitioned* p) { return p->persists || last_fetched_for(*p) > step_ || is_used_soon(*p); });
+  return found->second;
+}
+
 void Zero3Coordinator::release(const Group& module) {
+  const Group kept = trace_ == Trace::complete ? kept_after(module) : Group();
   for (Partitioned* p : module) {
-    const bool kept = trace_ == Trace::complete && (p->persists || last_fetched_for(*p) > step_ || is_used_soon(*p));
-    if (kept || !p->whole.defined() || in_flight_.count(p) > 0) continue;
+    if (std::find(kept.begin(), kept.end(), p) != kept.end() || !p->whole.defined() || in_flight_.count(p) > 0)
+      continue;
     partition(*p);
     available_ -= p->elements;
   }

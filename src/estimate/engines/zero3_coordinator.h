@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "membill/model_spec.h"
@@ -88,6 +89,7 @@ class Zero3Coordinator {
   [[nodiscard]] bool is_absent(Partitioned& p) const { return !p.whole.defined() && in_flight_.count(&p) == 0; }
   [[nodiscard]] bool is_used_soon(const Partitioned& parameter) const;
   [[nodiscard]] std::int64_t last_fetched_for(const Partitioned& parameter) const;
+  const Group& kept_after(const Group& module);
   void invalidate();
   void release_in_flight();
 
@@ -99,6 +101,7 @@ class Zero3Coordinator {
   std::vector<Group> order_;
   std::deque<Use> queue_;
   std::map<const Partitioned*, std::int64_t> fetched_for_;
+  std::map<std::pair<Group, std::int64_t>, Group> kept_;  // by module and step
   std::map<Partitioned*, std::shared_ptr<Gather>> in_flight_;
 };
 
