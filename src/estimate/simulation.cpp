@@ -87,9 +87,11 @@ class JobRun {
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
     optimizer.construct(engine_ != nullptr && engine_->makes_states());
-    step(job, optimizer);
+    step(job, optimizer, false);
+    // An evaluation comes after many steps: another one that is not billed, then the evaluation before the billed step.
+    if (plan_.evaluation.batch) step(job, optimizer, true);
     writer_.begin_billed_step();
-    step(job, optimizer);
+    step(job, optimizer, true);
     for (const auto& [item, bytes] : optimizer.on_host()) result.host[item] = symbols_.evaluate(bytes);
     for (const auto& [item, bytes] : optimizer.on_nvme()) result.nvme[item] = symbols_.evaluate(bytes);
     if (!offloaded_.is_zero()) result.host["activations.boundaries"] = symbols_.evaluate(offloaded_);
@@ -129,7 +131,7 @@ class JobRun {
     result.trace = writer_.finish();
   }
 
-  void step(JobModules& job, OptimizerRun& optimizer) {
+  void step(JobModules& job, OptimizerRun& optimizer, bool evaluates) {
     if (plan_.loop == Loop::trainer && plan_.engine != Engine::megatron && stage_->fetches_batches()) fetch_batches();
     if (runs_pipeline(plan_))
       pipeline(job);
@@ -144,7 +146,7 @@ class JobRun {
     writer_.moment("zero");
     if (!generations_.gradients_stay) optimizer.drop_gradients();
     stage_->release_outputs();
-    evaluate(job);
+    if (evaluates) evaluate(job);
     save_checkpoint(r_, model_, plan_, hardware_, job, engine_.get());
   }
 
