@@ -21,13 +21,19 @@
 #include "estimate/stored_weights.h"
 #include "estimate/verdict.h"
 #include "membill/catalog.h"
+#include "membill/vision_part.h"
 
 namespace membill {
 namespace {
 
 std::int64_t trainable_parameters(const ModelSpec& model, const TrainingPlan& plan, const Simulation& job) {
   if (!runs_megatron_layers(plan)) return job.trainable_parameters;
-  return has_adapters(plan) ? megatron_adapter_parameters(model, plan) : model.parameters();
+  if (has_adapters(plan)) return megatron_adapter_parameters(model, plan);
+  std::int64_t idle = 0;
+  for (const Section& section : model.sections)
+    for (const TensorSpec& tensor : section.kinds.front().tensors)
+      idle += is_vision_part(section) ? tensor.elements() : 0;
+  return model.parameters() - idle;
 }
 
 void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
@@ -137,6 +143,11 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
   if (runs_mics(plan)) report.assumptions.push_back("MiCS: as DeepSpeed 0.18 runs it, which 0.19.8 no longer does");
   if (plan.implementation != given.implementation)
     report.assumptions.push_back("implementation: Megatron runs its own layers");
+  if (plan.engine == Engine::megatron && std::any_of(model.sections.begin(), model.sections.end(), is_vision_part))
+    report.assumptions.push_back(
+        "vision tower: whole and frozen on every rank of the first stage, as Megatron-SWIFT 4.6 has it, and idle: "
+        "batches "
+        "are billed as text");
   if (plan.engine == Engine::megatron && has_adapters(plan))
     report.assumptions.push_back(
         "adapters: on Megatron's joined linears and in the type of the weights, as Megatron-SWIFT 4.6 puts them there");

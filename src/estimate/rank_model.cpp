@@ -1,9 +1,11 @@
 #include "estimate/rank_model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 
 #include "estimate/engines/placement.h"
+#include "membill/vision_part.h"
 
 namespace membill {
 namespace {
@@ -59,6 +61,8 @@ class RankModel {
     rank.stated_parameters.reset();
     const bool first = stage_ == 0, last = stage_ == plan_.parallel.pp - 1;
     if (first) rank.sections.push_back(embedding(rank.vocab));
+    if (first)
+      std::copy_if(model_.sections.begin(), model_.sections.end(), std::back_inserter(rank.sections), is_vision_part);
     rank.layers = 0;
     for (const ChunkLayers& chunk : chunks_of_stage(model_, plan_, stage_)) {
       rank.sections.push_back(stack(chunk));

@@ -394,4 +394,16 @@ TEST_CASE("command lines of litgpt, torchtune and verl") {
   CHECK(sft.accumulate == 4);
 }
 
+TEST_CASE("Megatron-SWIFT: what an expert takes, adapters on joined linears, a tower that trains") {
+  const std::string job =
+      "#!/bin/sh\nmegatron sft --model Qwen/Qwen3-30B-A3B --expert_model_parallel_size 8 --max_length 512 ";
+  TrainingPlan plan;
+  run(job + "--moe_expert_capacity_factor 2\n", plan);
+  CHECK(plan.sharding.engine_keys.at("moe_expert_capacity_factor") == "2");
+  run(job + "--moe_expert_capacity_factor 1.25 --tuner_type lora --target_modules linear_qkv\n", plan);
+  CHECK(plan.sharding.engine_keys.at("moe_expert_capacity_factor") == "1.25");
+  CHECK(plan.method == Method::lora);
+  CHECK(problem_of(job + "--tuner_type lora_llm\n").find("lora_llm") != std::string::npos);
+}
+
 }  // namespace membill::importers_test

@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "estimate/communicators.h"
+#include "estimate/rank_model.h"
 #include "membill/catalog.h"
 #include "membill/estimate.h"
+#include "membill/vision_part.h"
 #include "support/catch.h"
+#include "support/preset.h"
 #include "support/small_llama.h"
 
 namespace membill {
@@ -117,6 +120,22 @@ TEST_CASE("megatron: adapters are on its joined linears, and counted once for al
   CHECK(*bill(model, plan, 8).model.trainable_parameters > *split.model.trainable_parameters);
   plan.adapter.modules_to_save = {"lm_head"};
   CHECK(!validate(model, plan, eight).empty());
+}
+
+TEST_CASE("megatron: a vision tower is on the ranks of the first stage, whole and idle") {
+  const ModelSpec model = test::preset("qwen2.5-vl-3b-instruct");
+  std::int64_t tower = 0;
+  for (const Section& section : model.sections)
+    for (const TensorSpec& tensor : section.kinds.front().tensors)
+      if (is_vision_part(section)) tower += tensor.elements();
+  REQUIRE(tower > 0);
+  TrainingPlan plan = megatron(1, 2, 1);
+  const Report report = bill(model, plan, 2, 0);
+  CHECK(report.model.trainable_parameters == model.parameters() - tower);
+  const auto parameters = [&](std::int64_t stage) { return rank_model(model, plan, stage).parameters(); };
+  const std::int64_t table = model.tied_embeddings ? model.vocab * model.hidden : 0;
+  CHECK(parameters(0) + parameters(1) == model.parameters() + table);
+  CHECK(item(report, "weights.base") >= 2 * parameters(0));
 }
 
 TEST_CASE("megatron: experts that nothing divides are warned of") {

@@ -1,4 +1,6 @@
 #include <array>
+#include <charconv>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
@@ -88,6 +90,12 @@ constexpr std::array kEngineKeys{
     EngineKey{"pipeline_deallocate", KeyKind::boolean, "", "Megatron: a stage frees its output once it is sent"},
 };
 
+std::string in_digits(double number) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, std::chars_format::fixed);
+  return {digits.data(), end.ptr};
+}
+
 std::string read_engine_count(const Value& value, std::string& result) {
   std::int64_t count = 0;
   std::string why;
@@ -112,6 +120,7 @@ std::string read_engine_key(const EngineKey& key, const Value& value, Plan& plan
     double factor = 0;
     wrong = read_real(value, kCapacity, factor);
     text = value.is_int() ? std::to_string(value.as_int()) : value.written();
+    if (text.empty()) text = in_digits(factor);  // of a value that no file wrote
   } else if (key.kind == KeyKind::boolean) {
     bool flag = false;
     wrong = read_bool(value, flag);

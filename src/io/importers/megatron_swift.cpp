@@ -100,7 +100,10 @@ void read_method(KeyReader& reader, Draft& draft) {
     draft.warnings.push_back("freeze_parameters_ratio is not billed: what it freezes is billed as it trains");
   reader.use("trainable_parameters");
   draft.set("method", Value::of("full"));
-  if (to_lower(reader.text("tuner_type").value_or("full")) != "lora") return;
+  const std::string type = to_lower(reader.text("tuner_type").value_or("full"));
+  if (type == "lora_llm")
+    reader.problem("tuner_type", "'lora_llm' trains the vision tower whole, which is not billed", "lora");
+  if (type != "lora") return;
   LoraArguments lora;
   lora.rank = reader.count("lora_rank", 1);
   lora.alpha = reader.count("lora_alpha");
