@@ -162,13 +162,17 @@ CheckpointEnd held_by_routers(const std::vector<Modules*>& layers) {
   };
 }
 
-void hold_in_dispatchers(const Forward& f, ModelModules& modules, const Parameter& leaf) {
+void leave_leaf(const Forward& f, ModelModules& modules, bool last, std::unique_ptr<Parameter>& leaf,
+                std::unique_ptr<Parameter>& left) {
+  if (f.plan.engine != Engine::megatron || f.plan.method != Method::lora) return;
   const CheckpointPlan& c = f.plan.checkpointing;
   const bool moe = std::find(c.selective.begin(), c.selective.end(), "moe") != c.selective.end();
-  if (c.mode == Checkpointing::full || moe) return;  // their graphs end at the checkpoint
+  const bool ends_at_checkpoint = c.mode == Checkpointing::full || moe;
   for (UnitModules& unit : modules.units)
     for (Modules& layer : unit.layers)
-      if (Module* router = layer.find("mlp.router")) router->remains = {leaf.value, leaf.gradient};
+      if (Module* router = layer.find("mlp.router"); router != nullptr && !ends_at_checkpoint)
+        router->remains = {leaf->value, leaf->gradient};
+  if (!last) left = std::move(leaf);
 }
 
 Permuted permute(Forward& f, const MegatronRouting& routing, const Tensor& hidden, const Size& rows) {

@@ -1,6 +1,7 @@
 // Megatron's router and the order in which its dispatchers lay rows (megatron-core 0.16 transformer/moe/router.py, moe_utils.py).
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "blocks/causal_lm.h"
@@ -49,8 +50,11 @@ struct Permuted {
 // A dispatcher's attribute holds the routing weights with the graph behind them. Where a recomputation made it, the graph ends in the
 // checkpoint's input, which stays with its gradient until the layer's next forward. This gives them to the routers.
 [[nodiscard]] CheckpointEnd held_by_routers(const std::vector<Modules*>& layers);
-// The weights that a dispatcher keeps for itself hold their graph, and so the leaf where it ends, until its next forward.
-void hold_in_dispatchers(const Forward& f, ModelModules& modules, const Parameter& leaf);
+// The leaf where the graph of adapters ends, once its backward is over. The weights that a dispatcher keeps for itself hold their graph,
+// and so the leaf, until its next forward; the schedule holds the last output's graph until the next micro-batch has returned
+// (pipeline_parallel/schedules.py): `left`, but for the step's last.
+void leave_leaf(const Forward& f, ModelModules& modules, bool last, std::unique_ptr<Parameter>& leaf,
+                std::unique_ptr<Parameter>& left);
 
 // What a layer's dispatcher keeps of the last micro-batch as its attributes.
 [[nodiscard]] std::vector<Tensor> dispatcher_attributes(Forward& f);

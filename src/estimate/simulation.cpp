@@ -274,10 +274,7 @@ class JobRun {
     if (engine_ != nullptr) engine_->after_backward();
     if (plan_.loop == Loop::trainer) writer_.moment("clip");  // its loss still holds what nodes hold
     if (plan_.accumulate > 1) stage_->release_outputs();
-    // pipeline_parallel/schedules.py: the last graph, with the leaf where it ends, stays until the next forward is over.
-    if (plan_.engine != Engine::megatron || !has_adapters(plan_)) return;
-    hold_in_dispatchers(forward, job.model, *input_leaf);
-    if (!last) left_leaf_ = std::move(input_leaf);
+    leave_leaf(forward, job.model, last, input_leaf, left_leaf_);
   }
 
   [[nodiscard]] Forward new_forward() {
