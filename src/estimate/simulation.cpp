@@ -223,10 +223,9 @@ class JobRun {
   }
 
   [[nodiscard]] bool input_needs_gradient() const {
-    if (plan_.engine == Engine::megatron && has_adapters(plan_)) return true;
     if (plan_.checkpointing.mode == Checkpointing::none || plan_.implementation == Implementation::torchtune ||
         plan_.implementation == Implementation::torchtitan || plan_.implementation == Implementation::litgpt)
-      return false;
+      return plan_.engine == Engine::megatron && has_adapters(plan_);
     const bool transformers = plan_.implementation != Implementation::megatron;
     // peft/utils/other.py prepare_model_for_kbit_training, as TRL before 1.0 calls it.
     if (!generations_.checkpoints_need_gradient && generations_.trl == Generations::Trl::classic &&
