@@ -10,6 +10,7 @@
 #include "estimate/engines/engine.h"
 #include "estimate/engines/placement.h"
 #include "estimate/evaluation.h"
+#include "estimate/input_gradient.h"
 #include "estimate/optimizer_step.h"
 #include "estimate/parameters.h"
 #include "estimate/pipeline_run.h"
@@ -222,25 +223,13 @@ class JobRun {
     if (program_ != nullptr && lasting_.empty()) lasting_ = program_->lasting(forward);
   }
 
-  [[nodiscard]] bool input_needs_gradient() const {
-    if (plan_.checkpointing.mode == Checkpointing::none || plan_.implementation == Implementation::torchtune ||
-        plan_.implementation == Implementation::torchtitan || plan_.implementation == Implementation::litgpt)
-      return plan_.engine == Engine::megatron && has_adapters(plan_);
-    const bool transformers = plan_.implementation != Implementation::megatron;
-    // peft/utils/other.py prepare_model_for_kbit_training, as TRL before 1.0 calls it.
-    if (!generations_.checkpoints_need_gradient && generations_.trl == Generations::Trl::classic &&
-        is_cast_for_kbit(plan_.weights) && !plan_.checkpointing.reentrant)
-      return false;
-    return has_adapters(plan_) || (transformers && generations_.checkpoints_need_gradient);
-  }
-
   void micro_batch(JobModules& job, bool last) {
     if (engine_ != nullptr) engine_->begin_micro_batch(last);
     r_.set_items(items_.embedding);
     auto input_leaf = std::make_unique<Parameter>();
     Forward forward = new_forward();
     keep_lasting(forward);
-    if (input_needs_gradient()) forward.input_leaf = input_leaf.get();
+    if (input_needs_gradient(plan_)) forward.input_leaf = input_leaf.get();
     // torchtitan 0.2.2 train.py: the step's variables and the batches' generator hold a batch on the card until the next.
     if (plan_.keep_outputs || plan_.implementation == Implementation::torchtitan)
       forward.loop_variables = &loop_variables_;
