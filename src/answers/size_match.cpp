@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "estimate/rank_model.h"
 #include "estimate/simulation.h"
 #include "membill/diagnose.h"
 

@@ -15,6 +15,7 @@
 #include "estimate/megatron_adapters.h"
 #include "estimate/parameters.h"
 #include "estimate/plan_warnings.h"
+#include "estimate/rank_model.h"
 #include "estimate/saving.h"
 #include "estimate/simulation.h"
 #include "estimate/stage_run.h"

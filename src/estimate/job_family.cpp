@@ -2,6 +2,7 @@
 #include <stdexcept>
 
 #include "estimate/distinct_ranks.h"
+#include "estimate/rank_model.h"
 #include "estimate/simulation.h"
 #include "estimate/verdict.h"
 #include "membill/estimate.h"

@@ -244,4 +244,19 @@ ModelSpec rank_model(const ModelSpec& model, const TrainingPlan& plan, std::int6
   return RankModel(model, plan, stage).make();
 }
 
+ModelSpec with_sections(const ModelSpec& model) {
+  ModelSpec whole = model;
+  if (!whole.sections.empty() || !whole.stated_parameters) return whole;
+  TensorSpec all;
+  all.name = "parameters.weight";
+  all.shape = {*whole.stated_parameters};
+  all.module = ModuleKind::linear;
+  Section section;
+  section.name = "parameters";
+  section.kinds.emplace_back();
+  section.kinds.back().tensors.push_back(std::move(all));
+  whole.sections.push_back(std::move(section));
+  return whole;
+}
+
 }  // namespace membill

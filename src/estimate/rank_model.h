@@ -35,4 +35,7 @@ struct StageLayers {
 // Its sizes (heads, MLP width, vocabulary) are the rank's.
 [[nodiscard]] ModelSpec rank_model(const ModelSpec& model, const TrainingPlan& plan, std::int64_t stage);
 
+// A model of which only a total is known gets one tensor of that many elements; any other is returned as it is.
+[[nodiscard]] ModelSpec with_sections(const ModelSpec& model);
+
 }  // namespace membill

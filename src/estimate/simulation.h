@@ -30,7 +30,4 @@ struct Simulation {
 // The same trace, whose symbols know for which other batches and lengths it is the same (SymbolTable::decisions()).
 [[nodiscard]] Simulation simulate_shape(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware);
 
-// A model of which only a total is known gets one tensor of that many elements; any other is returned as it is.
-[[nodiscard]] ModelSpec with_sections(const ModelSpec& model);
-
 }  // namespace membill

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "estimate/rank_model.h"
 #include "estimate/simulation.h"
 #include "io/model_source.h"
 #include "io/preset_files.h"
