@@ -284,9 +284,8 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
   if (p.tp > 1 && single) needs_engine(plan, "parallel.tp", "tensor parallelism", "megatron", problems);
   if (p.pp > 1 && plan.engine != Engine::megatron)
     needs_engine(plan, "parallel.pp", "a pipeline", "megatron", problems);
-  if (p.cp > 1 && plan.engine != Engine::megatron && plan.engine != Engine::fsdp2) {
+  if (p.cp > 1 && plan.engine == Engine::torch)
     needs_engine(plan, "parallel.cp", "context parallelism", "megatron", problems);
-  }
   if (p.ep > 1 && single) needs_engine(plan, "parallel.ep", "expert parallelism", "megatron", problems);
 }
 

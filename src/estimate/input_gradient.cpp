@@ -12,8 +12,8 @@ bool input_needs_gradient(const TrainingPlan& plan) {
     return plan.engine == Engine::megatron && has_adapters(plan);
   const bool transformers = plan.implementation != Implementation::megatron;
   // peft/utils/other.py prepare_model_for_kbit_training, as TRL before 1.0 calls it.
-  if (!code.checkpoints_need_gradient && code.trl == Generations::Trl::classic &&
-      is_cast_for_kbit(plan.weights) && !plan.checkpointing.reentrant)
+  if (!code.checkpoints_need_gradient && code.trl == Generations::Trl::classic && is_cast_for_kbit(plan.weights) &&
+      !plan.checkpointing.reentrant)
     return false;
   return has_adapters(plan) || (transformers && code.checkpoints_need_gradient);
 }

@@ -138,6 +138,15 @@ TEST_CASE("megatron: a vision tower is on the ranks of the first stage, whole an
   CHECK(item(report, "weights.base") >= 2 * parameters(0));
 }
 
+TEST_CASE("megatron: a classifier's config is trained as the language model that Megatron's GPT is") {
+  ModelSpec model = test::small_llama();
+  const Report report = bill(model, megatron(2, 1, 1), 4);
+  model.labels = 3;
+  const Report classifier = bill(model, megatron(2, 1, 1), 4);
+  CHECK(*classifier.totals.requested.likely == *report.totals.requested.likely);
+  CHECK(!classifier.at_least);
+}
+
 TEST_CASE("megatron: experts that nothing divides are warned of") {
   TrainingPlan plan = megatron(2, 1, 1);
   const auto warns = [&] {
