@@ -21,6 +21,7 @@ constexpr KeyRow kRows[] = {
     {"batch_size", "", "micro-batch"},
     {"gradient_accumulation_steps", "1", "micro-batches of a step"},
     {"tokenizer.max_seq_len", "", "tokens of a sequence; absent: as long as the data"},
+    {"dataset.max_seq_len", "", "tokens of a sequence, in recipes before torchtune 0.3"},
     {"dataset.packed", "false", "several samples share a sequence"},
     {"enable_activation_checkpointing", "false", "layers run their forward again in backward"},
     {"enable_activation_offloading", "false", "checkpoints live on the host"},
@@ -159,8 +160,9 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
 void read_step(KeyReader& reader, Draft& draft) {
   draft.set("batch", reader.count("batch_size", 1));
   draft.set("accumulate", reader.count("gradient_accumulation_steps", 1));
-  if (const auto length = reader.count("tokenizer.max_seq_len", 1)) {
-    draft.set("seq", length);
+  const auto of_dataset = reader.count("dataset.max_seq_len", 1);
+  if (const auto length = reader.count("tokenizer.max_seq_len", 1); length || of_dataset) {
+    draft.set("seq", length ? length : of_dataset);
   } else {
     draft.assume("tokenizer.max_seq_len does not cut: 2048 tokens taken, --seq says it");
   }
