@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/text.h"
+#include "io/importers/called_script.h"
 #include "io/importers/command_line.h"
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
@@ -95,8 +96,16 @@ bool looks_like_script(std::string_view text, const std::string& file) {
 
 // The last of the commands that some importer claims; nothing: none trains.
 std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, const std::string& file,
-                                   const std::string& folder, const ImportContext& context, Problems& problems) {
+                                   const std::string& folder, const ImportContext& context, Problems& problems,
+                                   int calls = 0) {
+  constexpr int kMostCalls = 3;  // scripts that start scripts
   for (auto command = commands.rbegin(); command != commands.rend(); ++command) {
+    if (const auto called = calls < kMostCalls ? called_script(*command, folder) : std::nullopt) {
+      const std::vector<ShellCommand> inner = split_script(called->text, called->variables);
+      if (std::optional<JobFile> job = import_last(inner, called->file, called->folder, context, problems, calls + 1))
+        return job;
+      continue;
+    }
     Problems found;
     const std::optional<JobSource> source = parse_command(*command, file, folder, found);
     if (!source || (best_claim(*source) == 0 && found.empty() && !is_forced(context))) continue;

@@ -28,7 +28,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Number whole() {
-    const Number value = sum(0);
+    const Number value = choice(0);
     return next() == '\0' ? value : std::nullopt;
   }
 
@@ -36,6 +36,37 @@ class Parser {
   char next() {
     text_ = trim(text_);
     return text_.empty() ? '\0' : text_.front();
+  }
+
+  // a > b ? c : d
+  Number choice(int depth) {
+    if (depth > kDeepest) return std::nullopt;
+    const Number condition = comparison(depth);
+    if (!condition || next() != '?') return condition;
+    text_.remove_prefix(1);
+    const Number yes = choice(depth + 1);
+    if (!yes || next() != ':') return std::nullopt;
+    text_.remove_prefix(1);
+    const Number no = choice(depth + 1);
+    return no ? (*condition != 0 ? yes : no) : std::nullopt;
+  }
+
+  Number comparison(int depth) {
+    const Number left = sum(depth);
+    if (!left || next() == '\0') return left;
+    for (const std::string_view sign : {"<=", ">=", "==", "!=", "<", ">"}) {
+      if (!text_.starts_with(sign)) continue;
+      text_.remove_prefix(sign.size());
+      const Number right = sum(depth);
+      return right ? Number(compare(sign, *left, *right) ? 1 : 0) : std::nullopt;
+    }
+    return left;
+  }
+
+  static bool compare(std::string_view sign, std::int64_t a, std::int64_t b) {
+    if (sign == "==" || sign == "!=") return (a == b) == (sign == "==");
+    if (sign == "<=" || sign == ">=") return sign == "<=" ? a <= b : a >= b;
+    return sign == "<" ? a < b : a > b;
   }
 
   Number sum(int depth) {
@@ -61,7 +92,7 @@ class Parser {
     if (next() == '(') {
       if (depth == kDeepest) return std::nullopt;
       text_.remove_prefix(1);
-      const Number value = sum(depth + 1);
+      const Number value = choice(depth + 1);
       if (next() != ')') return std::nullopt;
       text_.remove_prefix(1);
       return value;

@@ -52,8 +52,8 @@ std::vector<ShellCommand> split_command(const std::vector<std::string>& words) {
   return split_script(inner);
 }
 
-std::vector<ShellCommand> split_script(std::string_view script) {
-  return split_nested(script, slurm_variables(script), 0);
+std::vector<ShellCommand> split_script(std::string_view script, Variables variables) {
+  return split_nested(script, slurm_variables(script, std::move(variables)), 0);
 }
 
 }  // namespace membill::io

@@ -1,6 +1,8 @@
 #include "io/importers/shell_words.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <utility>
@@ -9,6 +11,8 @@
 #include "io/importers/shell_branches.h"
 #include "io/importers/shell_reader.h"
 #include "io/importers/shell_text.h"
+#include "membill/catalog.h"
+#include "membill/value.h"
 
 namespace membill::io {
 namespace {
@@ -303,10 +307,30 @@ class Splitter : private ShellReader {
     }
     if (branches_.skips()) return;
     if (words.front() == "for" && words.size() > 3 && words[2] == "in") return scope_.assign(words[1], words.back());
+    if (words.front() == "shift" || (words.front() == "set" && words.size() > 1 && words[1] == "--"))
+      return move_positions(words);
     if (words.front() == "echo" && !target.empty()) scope_.files[target] += joined(words, 1) + "\n";
     if (const auto function = scope_.functions.find(words.front()); function != scope_.functions.end())
       return call(std::string(function->second), words);
     commands_.push_back({std::move(words), scope_.variables, nullptr});
+  }
+
+  // shift, shift 2; set -- a b c.
+  void move_positions(const std::vector<std::string>& words) {
+    std::vector<std::string> items(words.begin() + 1, words.end());
+    if (words.front() == "set") {
+      items.erase(items.begin());
+    } else {
+      const Value count = items.empty() ? Value::of(1) : flag_value(items.front());
+      items = scope_.arrays["@"];
+      const auto gone = static_cast<std::size_t>(std::max<std::int64_t>(count.is_int() ? count.as_int() : 0, 0));
+      items.erase(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(std::min(gone, items.size())));
+    }
+    const std::size_t before = std::min(scope_.arrays["@"].size(), kMostPositions);
+    for (std::size_t i = items.size() + 1; i <= before; ++i) scope_.variables.unset(std::to_string(i));
+    for (std::size_t i = 0; i < std::min(items.size(), kMostPositions); ++i)
+      scope_.assign(std::to_string(i + 1), items[i]);
+    scope_.arrays["@"] = std::move(items);
   }
 
   // A function: its text, with the words behind its name as $1, $2 ...

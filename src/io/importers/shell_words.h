@@ -28,7 +28,7 @@ struct ShellCommand {
 inline constexpr std::size_t kMostCommands = 10000;
 inline constexpr std::size_t kMostWords = 100000;
 // What a command hands to another shell (bash -c "...", eval "...") stands in its place.
-[[nodiscard]] std::vector<ShellCommand> split_script(std::string_view script);
+[[nodiscard]] std::vector<ShellCommand> split_script(std::string_view script, Variables variables = {});
 // The commands behind one that hands them to another shell; that command itself where it does not.
 [[nodiscard]] std::vector<ShellCommand> split_command(const std::vector<std::string>& words);
 // The same, with variables that are set already, and nested shells left as they are.

@@ -74,8 +74,7 @@ void read_slurm_options(std::span<const std::string> words, Variables& variables
   }
 }
 
-Variables slurm_variables(std::string_view script) {
-  Variables variables;
+Variables slurm_variables(std::string_view script, Variables variables) {
   for (std::size_t at = 0; at < script.size(); at = end_of_line(script, at) + 1) {
     const std::string_view line = script.substr(at, end_of_line(script, at) - at);
     if (line.starts_with("#SBATCH")) read_slurm_options(options_of(line), variables);
