@@ -28,6 +28,16 @@ io::JobFile run(const std::string& script, TrainingPlan& plan) {
   return job;
 }
 
+std::string problem_of(const std::string& script) {
+  Problems problems;
+  try {
+    (void)io::import_text(script, "run.sh", "", {}, problems);
+  } catch (const InputError& error) {
+    for (const Problem& problem : error.problems()) problems.add(problem);
+  }
+  return problems.empty() ? std::string() : to_text(problems.list().front());
+}
+
 }  // namespace
 
 TEST_CASE("what a few commands print follows from the script") {
@@ -65,6 +75,16 @@ TEST_CASE("a script that a command starts gets its words") {
   CHECK(outer.model == "Qwen/Qwen2.5-0.5B");
   CHECK(problems.empty());
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("a script that lacks its words is told how to get them") {
+  CHECK(problem_of("swift sft --model Qwen/Qwen3-0.6B --max_length $3\n").find("membill check -- bash run.sh") !=
+        std::string::npos);
+  CHECK(problem_of("torchrun train.py --model_name_or_path gpt2 --per_device_train_batch_size 1 --output_dir o "
+                   "--deepspeed $1\n")
+            .find("membill check -- bash run.sh") != std::string::npos);
+  CHECK(problem_of("swift sft --model Qwen/Qwen3-0.6B --max_length $LENGTH\n").find("set the variable") !=
+        std::string::npos);
 }
 
 TEST_CASE("DeepSpeed-Chat's own adapters, and cards that accelerate is not told") {

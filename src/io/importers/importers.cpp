@@ -213,8 +213,10 @@ std::optional<Value> read_part(const std::string& path, Draft& draft, const std:
     return parse_part(*written, last_name(path), draft);
   const std::string found = find_part(path, draft.folder);
   if (found.empty()) {
-    draft.problems.add(
-        {draft.file, key, membill::quoted(path) + " is no file here", "start membill where the job is started"});
+    const bool position = path.size() > 1 && path[0] == '$' && is_digit(path[1]);
+    draft.problems.add({draft.file, key, membill::quoted(path) + " is no file here",
+                        position ? "the script's words behind it: membill check -- bash " + draft.file + " ..."
+                                 : "start membill where the job is started"});
     return std::nullopt;
   }
   try {

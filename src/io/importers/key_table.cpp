@@ -46,6 +46,13 @@ bool says_nothing(const Value& value) {
 
 bool is_variable(const Value& value) { return value.is_string() && value.as_string().find('$') != std::string::npos; }
 
+// "$3", "${12}": a word behind the script's name.
+bool is_position(std::string_view text) {
+  std::string_view name = text.substr(std::min<std::size_t>(text.size(), 1));
+  if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
+  return text.starts_with('$') && !name.empty() && std::all_of(name.begin(), name.end(), is_digit);
+}
+
 // Whether `list` (words with blanks between) holds `key`, or a "prefix*" that begins it.
 bool listed(std::string_view list, std::string_view key) {
   while (!list.empty()) {
@@ -183,7 +190,8 @@ void KeyReader::problem(std::string_view key, std::string message, std::string h
 void KeyReader::wrong(const std::string& key, const Value& value, const std::string& needed) {
   if (is_variable(value)) {
     problems_.add({file_, prefix_ + key, "needs " + needed + ", but " + quoted(value.as_string()) + " is not set",
-                   "set the variable before it"});
+                   is_position(value.as_string()) ? "its words behind: membill check -- bash " + file_ + " ..."
+                                                  : std::string("set the variable before it")});
     return;
   }
   problems_.add({file_, prefix_ + key, "needs " + needed + ", not " + value_text(value), ""});
