@@ -106,7 +106,7 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   const Size rounded_d = r.symbols().ceil_div(call.dims.d, Size(32)) * Size(32);
   const bool node = r.needs_node({&q, &k, &v});
   Saved kept;
-  if (node) kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
+  if (node) kept = {r.saved_strided(q), r.saved_strided(k), r.saved_strided(v), {}, {}, {}};
   const auto made = [&](const Shape& shape, DType type, const char* label) {
     return r.result_of(AtenOperator::flash, shape, type, label).tensor;
   };
@@ -114,7 +114,7 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   Tensor statistic = made({rows, Size(1)}, DType::fp32, "attention log-sum-exp");
   Tensor seeds = made({Size(3), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
-  kept.output = r.detach(r.saved(output));
+  kept.output = r.detach(r.saved_strided(output));
   kept.statistic = r.saved(statistic);
   kept.seeds = r.saved(seeds);
   const bool grouped = !r.symbols().equal(k.rows(), rows);
@@ -224,7 +224,7 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   Tensor kept_mask;
   if (node) {
     kept_mask = mask.defined() ? r.saved(mask) : Tensor();
-    kept = {r.saved(q), r.saved(k), r.saved(v), {}, {}, {}};
+    kept = {r.saved_strided(q), r.saved_strided(k), r.saved_strided(v), {}, {}, {}};
   }
   const auto made = [&](const Shape& shape, DType type, const char* label) {
     return r.result_of(AtenOperator::efficient, shape, type, label).tensor;
@@ -234,7 +234,7 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   const bool drops = f.attention_dropout > 0;  // then the seeds are in host memory
   Tensor seeds = drops ? Tensor() : made({Size(2), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
-  kept.output = r.detach(r.saved(output));
+  kept.output = r.detach(r.saved_strided(output));
   kept.statistic = r.saved(statistic);
   if (!drops) kept.seeds = r.saved(seeds);
   std::vector<Edge> edges{r.edge(q), r.edge(k), r.edge(v)};

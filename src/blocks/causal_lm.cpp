@@ -152,6 +152,7 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   std::optional<PrefixCache> prefix;
   if (!f.dims.past.is_zero() && f.adapters) f.prefix = &prefix.emplace(f, *modules.prompt, modules.units);
   Tensor hidden = decoder_forward(f, architecture, modules, ids);
+  f.r.set_saved_on_host(nullptr);  // torchtune's hook leaves the head out, and the loss is outside of it
   f.moment("loss");
   f.r.set_items(f.items.loss_logits);
   Tensor logits;  // of the outputs that AdaLoRA looks at

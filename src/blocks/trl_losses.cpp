@@ -47,7 +47,10 @@ class TrlRun : public TrlForward {
   Tensor supervised_classic(ModelModules& policy) {
     Tensor hidden = decoder(f_, policy);
     r_.set_items(f_.items.loss_logits);
+    SavedOnHost* const host = r_.saved_on_host();
+    r_.set_saved_on_host(nullptr);  // a hook that does nothing is around the head
     Tensor logits = architecture_.head(f_, policy.outer, std::move(hidden));
+    r_.set_saved_on_host(host);
     Tensor loss = causal_lm_loss(f_, logits, ids_);
     if (f_.hooks != nullptr) f_.hooks->after_model();
     r_.set_items(f_.items.loss_upcast);

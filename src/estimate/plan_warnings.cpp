@@ -7,6 +7,7 @@
 #include "blocks/stage_args.h"
 #include "blocks/trl_liger.h"
 #include "estimate/engines/placement.h"
+#include "estimate/stage_run.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -94,6 +95,14 @@ std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPla
   warn_of_stages(model, plan, warnings);
   warn_of_whole_experts(model, plan, warnings);
   warn_of_adam(plan, warnings);
+  if (plan.implementation == Implementation::torchtitan && plan.engine == Engine::ddp)
+    warnings.push_back(
+        "torchtitan replicates by PyTorch's replicate(), which is DDP with buckets of 100 MB: billed as DDP, not "
+        "measured");
+  if (plan.checkpointing.offload && plan.checkpointing.mode == Checkpointing::none && !saves_on_host(plan))
+    warnings.push_back(
+        "checkpointing.offload without checkpoints is billed of TRL's SFT on one card or with replicas: here what is "
+        "kept is billed on the card");
   warn_of_linear_attention(model, plan, warnings);
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {
     warnings.push_back("precision amp-bf16 over fp16 weights mixes two 16-bit formats");

@@ -1,6 +1,7 @@
 #include "estimate/simulation.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "blocks/deepspeed_checkpoint.h"
 #include "blocks/generate.h"
@@ -18,6 +19,7 @@
 #include "estimate/runtime_lines.h"
 #include "estimate/saving.h"
 #include "estimate/stage_run.h"
+#include "program/saved_on_host.h"
 
 namespace membill {
 namespace {
@@ -245,7 +247,9 @@ class JobRun {
     hand_over_batch(forward);
     Tensor outputs, loss;
     if (autocast) r_.begin_autocast(*autocast);
+    hook_saved_tensors();
     loss = stage_->forward(forward, *program_, job, ids, plan_.keep_outputs ? &outputs : nullptr);
+    r_.set_saved_on_host(saved_on_host_.get());
     if (autocast) r_.end_autocast();
     left_leaf_.reset();
     offloaded_ = r_.take_offloaded();
@@ -258,11 +262,26 @@ class JobRun {
     if (plan_.accumulate > 1) loss = r_.mul_scalar(loss, "loss over micro-batches");
     if (engine_ != nullptr) engine_->before_backward();
     r_.backward(loss);
+    unhook_saved_tensors();
     plan_.keep_outputs ? r_.leave_graph() : r_.drop_graph();
     if (engine_ != nullptr) engine_->after_backward();
     if (plan_.loop == Loop::trainer) writer_.moment("clip");  // its loss still holds what nodes hold
     if (plan_.accumulate > 1) stage_->release_outputs();
     leave_leaf(forward, job.model, last, input_leaf, left_leaf_);
+  }
+
+  void hook_saved_tensors() {
+    if (!saves_on_host(plan_)) return;
+    const bool fused = generations_.trl == Generations::Trl::fused;
+    saved_on_host_ = std::make_unique<SavedOnHost>(r_, SavedOnHost::Kind{fused, fused});
+    r_.set_saved_on_host(saved_on_host_.get());
+  }
+
+  void unhook_saved_tensors() {
+    if (!saved_on_host_) return;
+    r_.set_saved_on_host(nullptr);
+    saved_on_host_->clear();
+    saved_on_host_.reset();
   }
 
   [[nodiscard]] Forward new_forward() {
@@ -332,6 +351,7 @@ class JobRun {
   std::vector<Tensor> step_batch_;       // empty where each micro-batch makes its own
   std::int64_t micro_batch_number_ = 0;  // within its step
   Tensor step_mask_;
+  std::unique_ptr<SavedOnHost> saved_on_host_;
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
   Tensor kept_outputs_;
   std::vector<Tensor> loop_variables_;

@@ -58,6 +58,12 @@ bool has_reference(const TrainingPlan& plan) {
   return plan.reference.value_or("model") != "precompute";
 }
 
+bool saves_on_host(const TrainingPlan& plan) {
+  const bool hooked = runs_trl(plan) || plan.implementation == Implementation::torchtune;
+  return plan.checkpointing.offload && plan.checkpointing.mode == Checkpointing::none && hooked &&
+         is_supervised(plan) && (plan.engine == Engine::torch || plan.engine == Engine::ddp);
+}
+
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
   if (classifies(model, plan) && model.dimensions_known)
     return scored_model(model,

@@ -25,6 +25,8 @@ namespace membill {
 [[nodiscard]] TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan);
 
 // DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
+// TRL's activation_offloading without checkpoints: what autograd saves waits in host memory.
+[[nodiscard]] bool saves_on_host(const TrainingPlan& plan);
 [[nodiscard]] bool has_reference(const TrainingPlan& plan);
 
 // True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.

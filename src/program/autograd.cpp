@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "program/recorder.h"
+#include "program/saved_on_host.h"
 
 namespace membill {
 
@@ -29,6 +30,7 @@ void Recorder::record(std::span<Tensor* const> outputs, std::vector<Edge> edges,
   node->outputs = static_cast<int>(outputs.size());
   node->unpacks = std::exchange(saved_since_record_, false);
   node->edges = std::move(edges);
+  if (saved_on_host_ != nullptr) node->packed = saved_on_host_->take_packed();
   node->apply = std::move(apply);
   int number = 0;
   for (Tensor* output : outputs) {
@@ -50,9 +52,9 @@ Tensor Recorder::with_backward_hook(const Tensor& x, std::function<void()> work)
   return result;
 }
 
-Tensor Recorder::saved(const Tensor& x) {
+Tensor Recorder::save(const Tensor& x, bool strided) {
   saved_since_record_ = true;
-  if (saving_ == Saving::keep) return x;
+  if (saving_ == Saving::keep) return saved_on_host_ == nullptr ? x : saved_on_host_->pack(x, strided);
   if (saving_ == Saving::count) {
     ++saves_;
     return {};
@@ -187,9 +189,12 @@ class BackwardRun {
     Gradients incoming = take(node);
     Gradients outgoing;
     const bool any = std::any_of(incoming.begin(), incoming.end(), [](const Tensor& g) { return g.defined(); });
+    SavedOnHost* const host = node.packed.empty() ? nullptr : recorder_.saved_on_host();
+    if (host != nullptr) host->bring_back(node.packed);
     if (any && node.apply) outgoing = node.apply(recorder_, incoming);
     incoming.clear();
     node.apply = nullptr;
+    if (host != nullptr) host->node_done();
     for (std::size_t i = 0; i < node.edges.size() && i < outgoing.size(); ++i)
       if (outgoing[i].defined() && node.edges[i].valid()) deliver(inside(node.edges[i]), std::move(outgoing[i]));
   }

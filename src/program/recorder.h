@@ -48,6 +48,8 @@ class BackwardRun;
 // Called after the backward of a reentrant checkpoint.
 using CheckpointEnd = std::function<void(const Tensor& input, const Tensor& gradient)>;
 
+class SavedOnHost;
+
 class Recorder {
  public:
   Recorder(TraceWriter& writer, SymbolTable& symbols) : writer_(writer), symbols_(symbols) {}
@@ -105,7 +107,12 @@ class Recorder {
               std::function<Gradients(Recorder&, Gradients&)> apply);
   // A tensor that autograd saves. Under non-reentrant checkpointing's first forward nothing is kept; in its recomputation the last
   // one ends the forward early.
-  [[nodiscard]] Tensor saved(const Tensor& x);
+  [[nodiscard]] Tensor saved(const Tensor& x) { return save(x, false); }
+  // The same of a view whose rows lie apart.
+  [[nodiscard]] Tensor saved_strided(const Tensor& x) { return save(x, true); }
+  // A saved-tensor hook around what follows; null: none.
+  void set_saved_on_host(SavedOnHost* host) { saved_on_host_ = host; }
+  [[nodiscard]] SavedOnHost* saved_on_host() const { return saved_on_host_; }
   // Runs backward from `root` (its gradient is a scalar that this allocates).
   void backward(Tensor root);
   // Runs the sub-graph from those of `roots` that need a gradient, with the given gradients (inside a node, for checkpointing).
@@ -277,6 +284,7 @@ class Recorder {
   enum class Saving : std::uint8_t { keep, count, stop_at_last };
   struct CheckpointCall;
 
+  Tensor save(const Tensor& x, bool strided);
   Tensor run_linear(Tensor x, Parameter& weight, Parameter* bias);
   Tensor run_function_linear(const Tensor& x, Parameter& weight, Parameter* bias);
   Tensor run_embedding(const Tensor& ids, Parameter& table);
@@ -329,6 +337,7 @@ class Recorder {
   std::function<void(Parameter&)> after_accumulate_;
   BackwardRun* running_ = nullptr;
   ParameterUse* parameter_use_ = nullptr;
+  SavedOnHost* saved_on_host_ = nullptr;
   std::function<void(int, int)> before_layer_, after_layer_;
   int layer_ = 0;
   std::int64_t next_sequence_ = 0;

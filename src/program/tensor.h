@@ -22,15 +22,20 @@ struct Node;
 class Storage {
  public:
   Storage(TraceWriter& writer, const Size& bytes, ItemId item, const char* label)
-      : writer_(writer), number_(writer.allocate(bytes, item, label)) {}
+      : writer_(writer), number_(writer.allocate(bytes, item, label)), item_(item) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
   ~Storage() { writer_.release(number_); }
-  void set_item(ItemId item) { writer_.set_item(number_, item); }
+  void set_item(ItemId item) {
+    writer_.set_item(number_, item);
+    item_ = item;
+  }
+  [[nodiscard]] ItemId item() const { return item_; }
 
  private:
   TraceWriter& writer_;
   int number_;
+  ItemId item_;
 };
 
 // A trainable or frozen leaf: a weight, an adapter matrix, or a bias. `gradient` is its .grad.
@@ -101,6 +106,14 @@ struct Edge {
   [[nodiscard]] bool valid() const { return node != nullptr || leaf != nullptr; }
 };
 
+// A saved tensor that is in host memory.
+struct PackedTensor {
+  std::int64_t id = 0;
+  Shape shape;
+  DType dtype = DType::fp32;
+  ItemId item = 0;
+};
+
 // One step of the backward pass. `apply` owns the saved tensors; they are freed when it has run.
 struct Node {
   std::int64_t sequence = 0;
@@ -110,6 +123,7 @@ struct Node {
   int outputs = 1;       // gradients that come in
   bool unpacks = false;  // it works with saved tensors
   std::vector<Edge> edges;
+  std::vector<PackedTensor> packed;  // of what it has saved
   std::vector<Parameter*>
       leaves_inside;  // of a checkpoint that is not reentrant: its block's nodes are the engine's own
   std::function<Gradients(Recorder&, Gradients&)> apply;

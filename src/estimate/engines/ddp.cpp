@@ -10,6 +10,9 @@ namespace {
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kFirstBucket = kMiB;  // kDefaultFirstBucketBytes
 
+// torchtitan 0.2.2 models/llama3/infra/parallelize.py apply_ddp asks for 100.
+double default_bucket(const TrainingPlan& plan) { return plan.implementation == Implementation::torchtitan ? 100 : 25; }
+
 class Ddp : public EngineRun {
  public:
   Ddp(Recorder& recorder, const TrainingPlan& plan) : r_(recorder), plan_(plan) {}
@@ -39,7 +42,8 @@ class Ddp : public EngineRun {
   // One flat tensor a bucket, in the parameters' type: the first of 1 MiB, then bucket_cap_mb each; a bucket closes when it has
   // reached its size. Filled in reverse order of the parameters.
   void make_buckets(const JobModules& job) {
-    const auto cap = static_cast<std::int64_t>(engine_number(plan_, "bucket_cap_mb", 25) * static_cast<double>(kMiB));
+    const auto cap = static_cast<std::int64_t>(engine_number(plan_, "bucket_cap_mb", default_bucket(plan_)) *
+                                               static_cast<double>(kMiB));
     const ItemId item = r_.writer().item("buffers.reducer");
     std::map<DType, std::pair<std::int64_t, std::int64_t>> open;  // elements of the open bucket, its limit in bytes
     const auto close = [&](DType type, std::int64_t& elements) {

@@ -247,11 +247,6 @@ Launch launch_of(const JobSource& source, KeyReader& reader, Draft& draft) {
 void read_offloading(KeyReader& reader, Draft& draft) {
   if (!reader.flag("activation_offloading")) return;
   draft.set("checkpointing.offload", Value::of(true));
-  if (plan_text(draft, "checkpointing") != "none") return;
-  draft.warnings.push_back(
-      "activation_offloading without gradient_checkpointing: the tensors that it moves to the host are billed on the "
-      "card, "
-      "a third too much where it was measured");
 }
 
 constexpr LeftOut kLeftOut[] = {{"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
