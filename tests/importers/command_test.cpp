@@ -4,40 +4,11 @@
 
 #include "io/importers/importer.h"
 #include "io/importers/shell_words.h"
+#include "launch_text.h"
 #include "membill/catalog.h"
 #include "support/catch.h"
 
 namespace membill::importers_test {
-namespace {
-
-using Words = std::vector<std::string>;
-
-Words last_words(const std::string& script) {
-  const std::vector<io::ShellCommand> commands = io::split_script(script);
-  return commands.empty() ? Words() : commands.back().words;
-}
-
-io::JobFile run(const std::string& script, TrainingPlan& plan) {
-  Problems problems;
-  io::JobFile job = io::import_text(script, "run.sh", "", {}, problems);
-  read_plan(job.plan, job.file, plan, problems);
-  for (const Problem& problem : problems.list()) UNSCOPED_INFO(to_text(problem));
-  CHECK(problems.empty());
-  return job;
-}
-
-std::string problem_of(const std::string& script) {
-  Problems problems;
-  try {
-    (void)io::import_text(script, "run.sh", "", {}, problems);
-  } catch (const InputError& error) {
-    for (const Problem& problem : error.problems()) problems.add(problem);
-  }
-  return problems.empty() ? std::string() : to_text(problems.list().front());
-}
-
-}  // namespace
-
 TEST_CASE("words are split as a shell splits them") {
   CHECK(last_words("a 'b c' \"d e\" f\\ g # no") == Words{"a", "b c", "d e", "f g"});
   CHECK(last_words("a \\\n  b \\\n  c") == Words{"a", "b", "c"});
