@@ -47,6 +47,7 @@ class RemedyList {
     kernels();
     checkpointing();
     micro_batches();
+    evaluation();
     precision();
     optimizers();
     sharding();
@@ -85,6 +86,13 @@ class RemedyList {
       add("batch", "batch", {{"batch", std::to_string(batch)}, {"accumulate", std::to_string(accumulate)}},
           Accuracy::same);
     }
+  }
+
+  void evaluation() {
+    const EvaluationPlan& evaluation = plan_.evaluation;
+    if (evaluation.batch.value_or(1) > 1) add("evaluation", "evaluation", {{"evaluation.batch", "1"}}, Accuracy::same);
+    if (evaluation.batch && evaluation.keep_logits && !evaluation.accumulation_steps)
+      add("evaluation-logits", "evaluation", {{"evaluation.accumulation_steps", "1"}}, Accuracy::same);
   }
 
   void precision() {
