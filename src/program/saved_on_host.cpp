@@ -42,8 +42,7 @@ Tensor SavedOnHost::pack(const Tensor& x, bool strided) {
   const Size bytes = x.shape().elements() * Size(bytes_per_element(x.dtype()));
   if (is_parameter(*storage) || !r_.symbols().at_least(bytes, kLeastBytes)) return x;
   std::shared_ptr<Storage> held = storage;
-  if (strided && kind_.copies_strided)
-    held = r_.empty(x.shape(), x.dtype(), "saved tensor, contiguous").body().storage;
+  if (strided && kind_.copies_strided) held = r_.empty(x.shape(), x.dtype(), "saved tensor, contiguous").body().storage;
   shorten_stash();
   stash_.push_back({last_id_, storage.get(), std::move(held)});
   known_[storage.get()] = last_id_;
@@ -60,7 +59,8 @@ void SavedOnHost::bring_back(const std::vector<PackedTensor>& packed) {
     if (stashed != stash_.end())
       found_.push_back(stashed->storage);
     else
-      back_.push_back(r_.empty(tensor.shape, tensor.dtype, "saved tensor, back from the host", tensor.item).body().storage);
+      back_.push_back(
+          r_.empty(tensor.shape, tensor.dtype, "saved tensor, back from the host", tensor.item).body().storage);
   }
 }
 

@@ -50,7 +50,7 @@ class SavedOnHost {
   std::deque<Stashed> stash_;                               // of the forward, the oldest first
   std::unordered_map<const Storage*, std::int64_t> known_;  // by storage: the saving that last took it
   std::vector<PackedTensor> packed_;
-  std::vector<std::shared_ptr<Storage>> found_;  // in the stash still, for the node that runs
+  std::vector<std::shared_ptr<Storage>> found_;               // in the stash still, for the node that runs
   std::vector<std::shared_ptr<Storage>> back_, back_before_;  // for the node that runs, for the one before
 };
 

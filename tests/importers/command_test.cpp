@@ -9,6 +9,7 @@
 #include "support/catch.h"
 
 namespace membill::importers_test {
+
 TEST_CASE("words are split as a shell splits them") {
   CHECK(last_words("a 'b c' \"d e\" f\\ g # no") == Words{"a", "b c", "d e", "f g"});
   CHECK(last_words("a \\\n  b \\\n  c") == Words{"a", "b", "c"});
