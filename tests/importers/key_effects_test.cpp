@@ -147,6 +147,17 @@ TEST_CASE("DeepSpeed's checkpoint function is billed for code that calls it") {
       run(deepspeed + "--checkpoint-activations --partition-activations").engine_key("partition_activations").empty());
 }
 
+TEST_CASE("what of ZeRO is not billed is said") {
+  const auto zero = [](const std::string& more) {
+    return read("{\"zero_optimization\": {\"stage\": 3, " + more + "}, \"bf16\": {\"enabled\": true}}", "ds.json");
+  };
+  CHECK(zero("\"zero_quantized_weights\": true").warns_of("int8"));
+  CHECK_FALSE(zero("\"zero_quantized_weights\": false").warns_of("int8"));
+  CHECK(zero("\"memory_efficient_linear\": false").warns_of("memory_efficient_linear"));
+  CHECK(zero("\"offload_optimizer\": {\"device\": \"cpu\", \"ratio\": 0.3}").warns_of("ratio"));
+  CHECK_FALSE(zero("\"offload_optimizer\": {\"device\": \"cpu\"}").warns_of("ratio"));
+}
+
 TEST_CASE("ms-swift's file of both FSDP arguments") {
   const Read pair = read(
       "{\"_note\": \"x\", \"fsdp\": \"full_shard auto_wrap\", \"fsdp_config\": {\"fsdp_version\": 2, "
