@@ -26,8 +26,9 @@ namespace {
 
 std::optional<DType> autocast_type(const TrainingPlan& plan) {
   const RegimeRow& row = regime(plan.precision);
-  // FSDP's mixed precision instead of autocast; the Trainer has both.
-  if (!row.autocast || (gathered_dtype(plan) && plan.loop != Loop::trainer)) return std::nullopt;
+  // FSDP's mixed precision instead of autocast; the Trainer has both of FSDP1 (accelerate 1.15 accelerator.py _prepare_fsdp2: none).
+  const bool both = plan.loop == Loop::trainer && plan.engine != Engine::fsdp2;
+  if (!row.autocast || (gathered_dtype(plan) && !both)) return std::nullopt;
   return row.compute;
 }
 
