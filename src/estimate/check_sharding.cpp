@@ -57,7 +57,13 @@ void check_stages(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
   const StageLayers stages = layers_of_stages(model.layers, plan);
   const bool given = engine_number(plan, "decoder_first_pipeline_num_layers", 0) > 0 ||
                      engine_number(plan, "decoder_last_pipeline_num_layers", 0) > 0;
-  if (!given) return divides(p.pp, model.layers, "parallel.pp", "layers", problems);
+  if (!given) {
+    if (p.pp > 1 && model.layers % p.pp != 0)
+      problems.add({"", "parallel.pp",
+                    std::to_string(p.pp) + " does not divide the " + std::to_string(model.layers) + " layers",
+                    "sharding.decoder_first_pipeline_num_layers, sharding.decoder_last_pipeline_num_layers"});
+    return;
+  }
   if (stages.middle < 1 && p.pp > 2)
     problems.add({"", "parallel.pp",
                   "the layers between the first and the last stage do not come out even: " +

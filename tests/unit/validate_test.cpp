@@ -326,7 +326,9 @@ TEST_CASE("degrees must divide", "[validate]") {
         "parallel.tp: 8 does not divide the 100 rows of the vocabulary (vocab_pad_to 1024)\n");
   p = ParallelPlan();
   p.pp = 3;
-  CHECK(parallel(p, 3) == "parallel.pp: 3 does not divide the 4 layers\n");
+  CHECK(parallel(p, 3) ==
+        "parallel.pp: 3 does not divide the 4 layers (sharding.decoder_first_pipeline_num_layers, "
+        "sharding.decoder_last_pipeline_num_layers)\n");
   p.pp = 2;
   p.virtual_pp = 3;
   CHECK(parallel(p, 2) == "parallel.virtual_pp: 3 does not divide the 2 layers of a stage\n");
