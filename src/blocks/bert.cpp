@@ -107,15 +107,20 @@ Tensor BertArchitecture::first_tokens(Forward& f, const Tensor& hidden) {
   return f.r.slice(f.r.view(hidden, {f.dims.b, f.dims.s * f.dims.h}), f.dims.h);
 }
 
+Tensor BertArchitecture::labels_of_rows(Forward& f) {
+  return f.r.empty({f.dims.b, Size(1)}, DType::int64, "a label a row");
+}
+
 bool BertArchitecture::predicts_words(const Modules& outer) const {
   return outer.find("cls.predictions.transform.dense") != nullptr || outer.find("lm_head.dense") != nullptr;
 }
 
-// The first token of each row through a dense layer and tanh, dropout, and the classifier.
+// The first token of each row through a dense layer and tanh, dropout, and the classifier; roberta's drops before the dense layer, too.
 Tensor BertArchitecture::classify(Forward& f, const Modules& outer, const Tensor& hidden) const {
   Recorder& r = f.r;
   Module* own = outer.find("classifier.dense");
-  const Tensor first = first_tokens(f, hidden);
+  Tensor first = first_tokens(f, hidden);
+  if (own != nullptr) first = r.dropout(first, f.hidden_dropout);
   Tensor pooled = apply_linear(f, own != nullptr ? *own : *base(outer, "pooler.dense"), first);
   pooled = r.dropout(r.tanh(pooled), f.hidden_dropout);
   Module* classifier = outer.find(own != nullptr ? "classifier.out_proj" : "classifier");
@@ -126,7 +131,7 @@ Tensor BertArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, c
                               Tensor* outputs) const {
   Tensor logits = predicts_words(outer) ? words(f, outer, hidden) : classify(f, outer, hidden);
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
-  Tensor result = plain_loss(f, logits, labels);
+  Tensor result = plain_loss(f, logits, predicts_words(outer) ? labels : labels_of_rows(f));
   if (outputs != nullptr) *outputs = std::move(logits);
   return result;
 }

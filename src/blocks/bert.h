@@ -36,6 +36,8 @@ class BertArchitecture : public Architecture {
   [[nodiscard]] virtual Tensor classify(Forward& f, const Modules& outer, const Tensor& hidden) const;
   // The first token of each row.
   [[nodiscard]] static Tensor first_tokens(Forward& f, const Tensor& hidden);
+  // What a classifier is trained on.
+  [[nodiscard]] static Tensor labels_of_rows(Forward& f);
 
  private:
   Names names_;

@@ -24,6 +24,13 @@ LayerInputs inputs_of(const LayerKind& kind, LayerInputs inputs) {
   return inputs;
 }
 
+// Of keys and values that a dictionary holds, the history ends at the layer's input as the recomputation had it, with its gradient.
+CheckpointEnd held_with_keys(const Forward& f, const LayerKind& kind) {
+  return [&r = f.r, key = kind.attention.sliding_window ? 1 : 0](const Tensor& input, const Tensor& gradient) {
+    r.hold_with_shared(key, {input, gradient});
+  };
+}
+
 Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden,
                 const LayerInputs& inputs) {
   Recorder& r = f.r;
@@ -35,8 +42,10 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
     if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
+      Recorder::CheckpointKind how = layer_checkpoint(f, architecture, {&unit.layers[i]});
+      if (how.reentrant && context.kind.attention.shares_keys) how.finished = held_with_keys(f, context.kind);
       hidden = r.checkpoint(
-          hidden, layer_checkpoint(f, architecture, {&unit.layers[i]}),
+          hidden, how,
           [&f, &architecture, context, own = inputs_of(context.kind, inputs)](Tensor x) {
             const ItemScope scope(f.r, f.items.block);
             return architecture.layer(f, context, std::move(x), own);

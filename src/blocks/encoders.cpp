@@ -185,7 +185,7 @@ Tensor ModernBertArchitecture::loss(Forward& f, const Modules& outer, Tensor hid
     x = word_logits(f, outer, "decoder", *base(outer, "embeddings.tok_embeddings"), x);
   if (classifies) x = apply_linear(f, outer.at("classifier"), x);
   if (f.hooks != nullptr) x = f.hooks->after_head(std::move(x));
-  Tensor result = plain_loss(f, classifies ? x : f.r.cast(x, DType::fp32), labels);
+  Tensor result = classifies ? plain_loss(f, x, labels_of_rows(f)) : plain_loss(f, f.r.cast(x, DType::fp32), labels);
   if (outputs != nullptr) *outputs = std::move(x);
   return result;
 }

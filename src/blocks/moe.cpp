@@ -12,7 +12,18 @@ Tensor MixtralArchitecture::mlp(Forward& f, const LayerContext& layer, const Ten
   return run_experts(f, layer, "mlp.experts.", hidden, routing);
 }
 
-Tensor Qwen2MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+LayerInputs Qwen2MoeArchitecture::prepare(Forward& f, const Modules& outer, const Tensor& hidden) const {
+  LayerInputs inputs = GatedSharedExpertArchitecture::prepare(f, outer, hidden);
+  if (!inputs.local_mask.defined() && !f.unpads()) {
+    const bool eager = f.plan.attention == AttentionKernel::eager;
+    const Size rows = eager || f.plan.attention_mask ? f.dims.N : f.dims.s;
+    const Tensor allowed = f.r.empty({rows, f.keys()}, DType::boolean, "mask of a window, boolean");
+    f.locals.push_back(eager ? f.r.empty({rows, f.keys()}, f.stream, "mask of a window") : allowed);
+  }
+  return inputs;
+}
+
+Tensor GatedSharedExpertArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   if (!layer.kind.moe) return LlamaArchitecture::mlp(f, layer, hidden);
   Recorder& r = f.r;
   Tensor shared = gated_mlp(f, layer.modules, "mlp.shared_expert.", layer.kind.mlp.activation, hidden);

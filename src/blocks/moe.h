@@ -20,12 +20,19 @@ class MixtralArchitecture : public LlamaArchitecture {
 };
 
 // A shared expert of its own width beside the others, behind a sigmoid gate.
-class Qwen2MoeArchitecture : public MixtralArchitecture {
+class GatedSharedExpertArchitecture : public MixtralArchitecture {
  public:
   using MixtralArchitecture::MixtralArchitecture;
 
  protected:
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
+};
+
+// The model makes the mask of sliding layers though it has none.
+class Qwen2MoeArchitecture : public GatedSharedExpertArchitecture {
+ public:
+  using GatedSharedExpertArchitecture::GatedSharedExpertArchitecture;
+  [[nodiscard]] LayerInputs prepare(Forward& f, const Modules& outer, const Tensor& hidden) const override;
 };
 
 // Norms over all heads of q and of k together.

@@ -5,9 +5,9 @@
 
 namespace membill {
 
-class QwenHybridArchitecture : public Qwen2MoeArchitecture {
+class QwenHybridArchitecture : public GatedSharedExpertArchitecture {
  public:
-  using Qwen2MoeArchitecture::Qwen2MoeArchitecture;
+  using GatedSharedExpertArchitecture::GatedSharedExpertArchitecture;
 
  protected:
   [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override;

@@ -23,7 +23,7 @@ class AdafactorStep {
     Tensor square = make(value.shape());
     update_ = make(value.shape());
     square.drop();
-    update_ = value.width() == Size(1) ? make(value.shape()) : factored(value.shape());
+    update_ = trained.matrix().width == Size(1) ? make(value.shape()) : factored(trained);
     size_of();
     make({Size(1), Size(1)});
     make(value.shape());
@@ -39,22 +39,25 @@ class AdafactorStep {
   }
 
   // Means into the factors, then _approx_sq_grad.
-  Tensor factored(const Shape& shape) {
-    make({shape.rows, Size(1)});
-    mean_of_rows(shape);
-    Tensor mean = make({Size(1), Size(1)});
-    Tensor rows = make({shape.rows, Size(1)});
+  Tensor factored(const TrainedParameter& trained) {
+    const Shape& matrix = trained.matrix();
+    const Shape rows_of_all{trained.stacked * matrix.rows, Size(1)},
+        columns_of_all{trained.stacked * matrix.width, Size(1)};
+    make(rows_of_all);
+    mean_of_rows(matrix.rows, columns_of_all);
+    Tensor mean = make({trained.stacked, Size(1)});
+    Tensor rows = make(rows_of_all);
     mean.drop();
-    const Tensor columns = make({shape.width, Size(1)});
-    Tensor root = make(shape);
+    const Tensor columns = make(columns_of_all);
+    Tensor root = make(trained.parameter->value.shape());
     rows.drop();
     return root;
   }
 
-  void mean_of_rows(const Shape& shape) {
+  void mean_of_rows(const Size& rows, const Shape& columns) {
     const ItemScope scope(r_, {item_, item_});
-    const Tensor mean = make({shape.width, Size(1)});
-    use_reduction_scratch(r_, shape.rows, shape.width);
+    const Tensor mean = make(columns);
+    use_reduction_scratch(r_, rows, columns.rows);
   }
 
   Recorder& r_;

@@ -5,6 +5,7 @@
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "blocks/stage_args.h"
+#include "catalog/encoder_classifier.h"
 #include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
@@ -53,7 +54,8 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                   "prompt or lora"});
   }
   const bool generates_words = program == nullptr || program->causal();
-  const bool takes_encoders = is_supervised(plan) || (plan.stage == Stage::inference && generates_words);
+  const bool scores = plan.stage == Stage::classification && has_encoder_classifier(model.model_type);
+  const bool takes_encoders = is_supervised(plan) || scores || (plan.stage == Stage::inference && generates_words);
   if (encoder && (plan.method == Method::prompt || plan.method == Method::ptuning)) {
     problems.add({"", "method",
                   name_of(kMethodWords, plan.method) + " is billed for causal language models, not " + model.model_type,

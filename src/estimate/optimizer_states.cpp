@@ -121,7 +121,10 @@ Size OptimizerStates::rank(const Shape& shape) const {
 
 Size OptimizerStates::low_rank(const TrainedParameter& trained, bool factored) const {
   const Shape& shape = trained.parameter->value.shape();
-  if (!is_projected(trained)) return factored && is_matrix(shape) ? shape.rows + shape.width : trained.elements;
+  if (!is_projected(trained)) {
+    const Shape& matrix = trained.matrix();
+    return factored && is_matrix(matrix) ? trained.stacked * (matrix.rows + matrix.width) : trained.elements;
+  }
   const Size& larger =
       r_.symbols().evaluate(shape.rows) >= r_.symbols().evaluate(shape.width) ? shape.rows : shape.width;
   return factored ? rank(shape) + larger : rank(shape) * larger;
@@ -142,11 +145,12 @@ std::vector<Size> OptimizerStates::elements_of(const OptimizerState& state, cons
     case StateShape::full: return {trained.elements};
     case StateShape::one_per_tensor: return {Size(1)};
     case StateShape::factored_rows_and_columns:
-      if (!is_matrix(shape)) return {trained.elements};
-      return {shape.rows, shape.width};
-    case StateShape::factored_of_matrices:
-      if (!is_matrix(shape)) return {};
-      return {shape.rows, shape.width};
+    case StateShape::factored_of_matrices: {
+      const Shape& matrix = trained.matrix();
+      if (is_matrix(matrix)) return {trained.stacked * matrix.rows, trained.stacked * matrix.width};
+      if (state.shape == StateShape::factored_of_matrices) return {};
+      return {trained.elements};
+    }
     case StateShape::low_rank: return {low_rank(trained, false)};
     case StateShape::low_rank_factored: return {low_rank(trained, true)};
     case StateShape::projector: {

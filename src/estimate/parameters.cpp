@@ -64,7 +64,7 @@ class Builder {
   JobModules run() {
     if (keeps_rotary_cache()) add_rotary_cache();
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
-    if (weight_format(plan_.weights).quantized && plan_.loop == Loop::plain) tie_head();
+    if (plan_.loop == Loop::plain && plan_.implementation == Implementation::hf) tie_head();
     if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
     if (unquantized_dtype(plan_) != base_dtype(plan_)) prepare_for_kbit();
     return std::move(job_);
@@ -197,6 +197,10 @@ class Builder {
       fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
       if (trained) {
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
+        if (spec.shape.size() == 3 && !shards_parameters(plan_)) {
+          job_.trained.back().stacked = Size(spec.shape[0]);
+          job_.trained.back().of_stack = {Size(spec.shape[1]), Size(spec.shape[2])};
+        }
         job_.trainable_elements += spec.elements() * stands_for;
       }
     }

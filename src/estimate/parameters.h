@@ -34,6 +34,11 @@ struct TrainedParameter {
   bool master_on_host = false;  // it exists, in host memory
   bool on_host = false;         // the parameter itself lives there, and so does all that the optimizer makes for it
   bool on_nvme = false;         // in files, rather
+  Size stacked = Size(1);       // matrices that lie in one tensor of three axes, each `of_stack`: fused experts
+  Shape of_stack = {};
+
+  // The matrix of `parameter`, or each of a stack of them; width 1: a vector.
+  [[nodiscard]] const Shape& matrix() const { return stacked == Size(1) ? parameter->value.shape() : of_stack; }
 };
 
 struct JobModules {

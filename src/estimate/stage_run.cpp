@@ -1,11 +1,15 @@
 #include "estimate/stage_run.h"
 
+#include <algorithm>
+
+#include "blocks/architecture.h"
 #include "blocks/deepspeed_checkpoint.h"
 #include "blocks/generations.h"
 #include "blocks/llamafactory.h"
 #include "blocks/stage_args.h"
 #include "blocks/trl_grpo.h"
 #include "blocks/trl_liger.h"
+#include "catalog/encoder_classifier.h"
 #include "estimate/code_range.h"
 #include "estimate/engines/ddp.h"
 #include "estimate/engines/placement.h"
@@ -18,9 +22,18 @@ namespace {
 
 constexpr std::int64_t kUnsaidLabels = 2;  // transformers configuration_utils.py num_labels
 
+// A decoder, or an encoder whose classifier is known.
+bool has_classifier(const ModelSpec& model) {
+  if (has_encoder_classifier(model.model_type)) return true;
+  const Architecture* program = find_architecture(model.model_type, Implementation::hf);
+  return (program == nullptr || program->causal()) &&
+         std::none_of(model.sections.begin(), model.sections.end(),
+                      [](const Section& section) { return section.name == "encoder"; });
+}
+
 // As the plan says, or the class that the model's file names, which only Transformers heeds.
 bool classifies(const ModelSpec& model, const TrainingPlan& plan) {
-  const bool heeds = !has_own_model_code(plan) && plan.engine != Engine::megatron;
+  const bool heeds = !has_own_model_code(plan) && plan.engine != Engine::megatron && has_classifier(model);
   return plan.stage == Stage::classification || (is_supervised(plan) && model.labels > 0 && heeds);
 }
 
@@ -65,9 +78,12 @@ bool saves_on_host(const TrainingPlan& plan) {
 }
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
-  if (classifies(model, plan) && model.dimensions_known)
-    return scored_model(model,
-                        stage_count(plan, "num_labels").value_or(model.labels > 0 ? model.labels : kUnsaidLabels));
+  if (classifies(model, plan) && model.dimensions_known) {
+    const std::int64_t labels =
+        stage_count(plan, "num_labels").value_or(model.labels > 0 ? model.labels : kUnsaidLabels);
+    return has_encoder_classifier(model.model_type) ? with_encoder_classifier(model, labels)
+                                                    : scored_model(model, labels);
+  }
   if (plan.stage == Stage::reward && model.dimensions_known && !runs_llamafactory(plan)) return scored_model(model);
   return plan.implementation == Implementation::litgpt && model.tied_embeddings ? untied_model(model) : model;
 }
@@ -109,6 +125,16 @@ CheckpointPlan as_megatron_recomputes(CheckpointPlan plan) {
   return plan;
 }
 
+// peft.TaskType.SEQ_CLS: modules "classifier" and "score" are saved, an encoder's with what it holds, and get no adapters.
+void save_scores(const ModelSpec& model, AdapterPlan& adapter) {
+  adapter.modules_to_save.emplace_back(kScoreHead);
+  if (!has_encoder_classifier(model.model_type)) return;
+  for (const char* module : {"classifier", "classifier.dense", "classifier.out_proj"}) {
+    adapter.modules_to_save.emplace_back(module);
+    adapter.exclude.emplace_back(module);
+  }
+}
+
 // trl 1.16 trainer/sft_trainer.py, dpo_trainer.py: PEFT under ZeRO-3 is checkpointed reentrantly, whatever is asked.
 bool forces_reentrant(const TrainingPlan& plan) {
   const bool zero3 = plan.engine == Engine::deepspeed && plan.sharding.zero == 3;
@@ -144,8 +170,7 @@ TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   if (plan.stage == Stage::ppo) staged.clip = false;  // its loop has none
   const bool scores =
       staged.stage == Stage::classification || (plan.stage == Stage::reward && !runs_llamafactory(plan));
-  if (scores && has_adapters(plan))  // peft.TaskType.SEQ_CLS
-    staged.adapter.modules_to_save.emplace_back(kScoreHead);
+  if (scores && has_adapters(plan)) save_scores(model, staged.adapter);
   return staged;
 }
 

@@ -227,8 +227,7 @@ ModelSpec describe_model(const LoadedModel& model) {
   }
   const bool sees = add_vision(model, spec, problems);
   problems.throw_if_any();
-  if (family->class_name.ends_with("ForCausalLM") || family->class_name.ends_with("LMHeadModel"))
-    spec.labels = classifier_labels(model.config);
+  spec.labels = classifier_labels(model.config);
   spec.name = model.name;
   spec.source = model.source;
   spec.stored_dtype = model.stored_dtype;

@@ -312,6 +312,11 @@ void Recorder::hold_shared(int key, const std::vector<Tensor>& tensors) {
   shared_[key] = std::move(entries);
 }
 
+void Recorder::hold_with_shared(int key, const std::vector<Tensor>& tensors) {
+  std::vector<Held>& entries = shared_[key];
+  for (const Tensor& tensor : tensors) entries.push_back({writer_.unit(), detach(tensor)});
+}
+
 void Recorder::drop_shared() {
   for (auto& [key, entries] : shared_) release_in_units(entries);
   shared_.clear();

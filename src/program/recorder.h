@@ -185,6 +185,8 @@ class Recorder {
   // comes under the same key later takes their place. Of a recomputation that is not reentrant it holds their history with them: what
   // nodes have saved while it was watched.
   void hold_shared(int key, const std::vector<Tensor>& tensors);
+  // Besides, as long as what is under `key` now.
+  void hold_with_shared(int key, const std::vector<Tensor>& tensors);
   void watch_history(bool on) { watching_ = on; }
   void drop_shared();
 

@@ -2,13 +2,16 @@
 import peft
 
 
-def config(job):
+def config(job, model_config):
     method, plan = job["method"], job.get("adapter", {})
     kinds = {"adalora": adalora, "vera": vera, "ia3": ia3, "loha": loha, "lokr": lokr, "oft": oft, "prompt": prompt, "prefix": prefix,
              "ptuning": ptuning}
     result = kinds.get(method, lora)(plan, job)
-    if job.get("stage") == "classification":
+    head = (model_config.architectures or [""])[0]
+    if job.get("stage") == "classification" or head.endswith("ForSequenceClassification"):
         result.task_type = "SEQ_CLS"
+    elif head.endswith("ForMaskedLM"):
+        result.task_type = None
     return result
 
 

@@ -111,7 +111,7 @@ def add_adapters(model, job):
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=on,
                                                      gradient_checkpointing_kwargs=checkpoint.arguments(checkpoint_plan(job)))
     automatic = job.get("adapter", {}).get("dtype", "auto") == "auto"
-    return peft.get_peft_model(model, adapters.config(job), autocast_adapter_dtype=automatic)
+    return peft.get_peft_model(model, adapters.config(job, model.config), autocast_adapter_dtype=automatic)
 
 
 def prepare(model, job):

@@ -95,7 +95,8 @@ def materialize(module, quantize, job):
         if quantize and name == "weight":
             module._parameters[name] = bitsandbytes_weight(module, parameter.shape, job)
         else:
-            value = torch.empty(parameter.shape, dtype=parameter.dtype, device="cuda")
+            dtype = load_dtype(job) if quantize else parameter.dtype  # some routers ask for fp32
+            value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
             module._parameters[name] = torch.nn.Parameter(value, requires_grad=False)
     for name, buffer in list(module._buffers.items()):
         if buffer is not None and buffer.device.type == "meta":
