@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "blocks/packed_storage.h"
 #include "blocks/quantized.h"
@@ -63,8 +64,11 @@ class Builder {
 
   JobModules run() {
     if (keeps_rotary_cache()) add_rotary_cache();
+    Tensor head;
+    if (makes_tied_head() && begins_with_head()) head = untied_head();
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
-    if (plan_.loop == Loop::plain && plan_.implementation == Implementation::hf) tie_head();
+    if (makes_tied_head() && !begins_with_head()) head = untied_head();
+    head.drop();
     if (quantizer_.scale_values.defined()) job_.buffers.push_back(quantizer_.scale_values);
     if (unquantized_dtype(plan_) != base_dtype(plan_)) prepare_for_kbit();
     return std::move(job_);
@@ -216,10 +220,32 @@ class Builder {
     job_.idle.insert(job_.idle.end(), stored->parts.begin(), stored->parts.end());
   }
 
-  // A hand-written loop that quantises module by module makes a tied head's own matrix before it ties it.
-  void tie_head() {
-    if (model_.tied_embeddings && job_.model.outer.find("lm_head") == nullptr)
-      const Tensor matrix = r_.empty({dims_.V, dims_.h}, base_dtype(plan_), "head before it is tied", weights_);
+  // A hand-written loop makes the model on the card: a tied head's own matrix is there until it is tied.
+  [[nodiscard]] bool makes_tied_head() const {
+    if (plan_.loop != Loop::plain || plan_.implementation != Implementation::hf || !model_.tied_embeddings)
+      return false;
+    bool matrix = false, bias = false;
+    for (const Section& section : model_.sections)
+      for (const LayerKind& kind : section.kinds)
+        for (const TensorSpec& tensor : kind.tensors) {
+          const bool head = tensor.role == TensorRole::head;
+          matrix = matrix || (head && tensor.shape.size() == 2);
+          bias = bias || (head && tensor.shape.size() == 1);
+        }
+    const Architecture* program = find_architecture(model_.model_type, plan_.implementation);
+    const bool causal = program == nullptr || program->causal();
+    return !matrix && (bias || causal);
+  }
+
+  [[nodiscard]] Tensor untied_head() {
+    const std::vector<std::int64_t>& embedding = model_.sections.front().kinds.front().tensors.front().shape;
+    const std::int64_t width = embedding.size() == 2 ? embedding[1] : model_.hidden;
+    return r_.empty({dims_.V, Size(width)}, base_dtype(plan_), "head before it is tied", weights_);
+  }
+
+  // transformers 5.24 models/camembert, xlm_roberta: the head's module is made before the base model.
+  [[nodiscard]] bool begins_with_head() const {
+    return model_.model_type == "camembert" || model_.model_type == "xlm-roberta";
   }
 
   // peft/utils/other.py prepare_model_for_kbit_training: 16-bit parameters to fp32, one after another; then the cache is emptied.
