@@ -307,6 +307,16 @@ Tensor matmul_heads(Forward& f, const AttentionCall& call, const Tensor& x, bool
   return f.one_row() ? f.r.broadcast_view(x, all) : f.r.contiguous_copy(x, all, "key/value heads of all queries");
 }
 
+// at::ones(bool).tril(), then an additive mask.
+Tensor math_causal_mask(Forward& f) {
+  Recorder& r = f.r;
+  const Shape square{f.dims.s, f.dims.s};
+  Tensor ones = r.empty(square, DType::boolean, "ones");
+  const Tensor allowed = r.empty(square, DType::boolean, "causal mask, boolean");
+  ones.drop();
+  return r.empty(square, DType::fp32, "causal mask");
+}
+
 // at::_safe_softmax: a softmax, and the rows that are masked throughout.
 Tensor safe_softmax(Forward& f, const Tensor& scores) {
   Recorder& r = f.r;
@@ -317,8 +327,8 @@ Tensor safe_softmax(Forward& f, const Tensor& scores) {
 }
 
 // aten/native/transformers/attention.cpp _scaled_dot_product_attention_math: everything in fp32. The attention weights are a result,
-// too, in the type of the queries.
-Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16, Tensor v16) {
+// too, in the type of the queries. The result lies as (b, heads, s, d).
+Tensor math_kernel(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16, Tensor v16) {
   Recorder& r = f.r;
   const DType type = r.autocast() ? *r.autocast() : q16.dtype();
   const Size rows = f.dims.N * call.dims.a;
@@ -334,7 +344,7 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
   r.pause_autocast();
   const Tensor q = r.mul_scalar(q_wide, "scaled queries");
   Tensor mask = given_mask;
-  if (!mask.defined() && !bias.defined()) mask = r.empty({f.dims.s, f.dims.s}, DType::fp32, "causal mask");
+  if (!mask.defined() && !bias.defined()) mask = math_causal_mask(f);
   const auto interleave = [&](const Tensor& x) {
     if (!repeats || call.mask.defined()) return x;
     return r.contiguous_copy(x, {key_rows(f, call.dims.a), x.width()}, "repeated key/value heads");
@@ -353,7 +363,12 @@ Tensor math(Forward& f, const AttentionCall& call, const Tensor& q16, Tensor k16
       heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
   output = r.cast(std::move(output), type);
   r.resume_autocast();
-  return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
+  return output;
+}
+
+Tensor math(Forward& f, const AttentionCall& call, const Tensor& q, Tensor k, Tensor v) {
+  Tensor output = math_kernel(f, call, q, std::move(k), std::move(v));
+  return f.r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 
 }  // namespace
@@ -367,6 +382,17 @@ AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool m
                          kind.attention.value_head_dim == kind.attention.head_dim;
   choice.kernel = can_flash ? AttentionKernel::flash : AttentionKernel::mem_efficient;
   return choice;
+}
+
+Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut) {
+  Recorder& r = f.r;
+  Tensor out = r.view(x, {f.dims.N * heads, width});
+  const bool product = f.plan.attention == AttentionKernel::eager || f.plan.attention == AttentionKernel::sdpa_math;
+  if ((!product && !cut) || heads == Size(1) || !r.needs_node({&x})) return out;
+  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "gradient, tokens first")};
+  });
+  return out;
 }
 
 Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {

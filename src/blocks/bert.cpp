@@ -1,5 +1,6 @@
 #include "blocks/bert.h"
 
+#include "blocks/attention.h"
 #include "blocks/layer_norm_parts.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
@@ -32,7 +33,7 @@ Tensor bert_attention(Forward& f, const LayerContext& layer, const Tensor& hidde
                       Tensor& weights) {
   const KindDims& dims = layer.dims;
   const auto project = [&](const char* name) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * dims.a, dims.d});
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), dims.a, dims.d);
   };
   const Tensor q = project("attention.self.query");
   const Tensor k = project("attention.self.key");

@@ -27,7 +27,7 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
 Heads project_heads(Forward& f, const LayerContext& layer, std::initializer_list<const char*> names,
                     const Tensor& hidden) {
   const auto make = [&](const char* name) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * layer.dims.a, layer.dims.d});
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), layer.dims.a, layer.dims.d);
   };
   Heads heads;
   heads.q = make(names.begin()[0]);

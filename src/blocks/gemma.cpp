@@ -55,7 +55,7 @@ Tensor Gemma4Architecture::attention(Forward& f, const LayerContext& layer, cons
   const KindDims& dims = layer.dims;
   const AttentionShape& shape = layer.kind.attention;
   const auto project = [&](const char* name, const Size& heads) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, dims.d});
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d);
   };
   const LayerInputs tables = tables_of(layer, inputs);
   f.r.watch_history(false);

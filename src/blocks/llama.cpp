@@ -24,7 +24,8 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
   Tensor mask;
   const Size rows = f.plan.attention_mask || f.plan.attention == AttentionKernel::eager ? f.dims.N : f.dims.s;
   if (f.plan.attention == AttentionKernel::eager) {
-    const Tensor allowed = r.empty({rows, f.keys()}, DType::boolean, "causal mask, boolean");
+    const Size seen = f.plan.attention_mask ? f.dims.N : f.dims.s;
+    const Tensor allowed = r.empty({seen, f.keys()}, DType::boolean, "causal mask, boolean");
     mask = r.empty({rows, f.keys()}, f.stream, "causal mask");
   } else if (f.unpads()) {
     mask = r.empty({f.dims.N, Size(1)}, DType::boolean, "padding mask, boolean");
@@ -77,7 +78,7 @@ Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
 Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
   const auto make = [&](const char* name, const Size& heads, const Size& width) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width);
   };
   Heads heads;
   heads.q = make("self_attn.q_proj", dims.a, dims.d);
@@ -91,7 +92,7 @@ Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Te
 Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
   const auto make = [&](const char* name, const Size& heads, const Size& width) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width);
   };
   Heads heads;
   heads.q = make("self_attn.q_proj", dims.a, dims.d);
@@ -158,7 +159,8 @@ Tensor LlamaArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hi
   hidden = mlp(f, layer, hidden);
   pass_norm(names.after_mlp);
   const ItemScope scope(f.r, f.items.boundary);
-  return f.r.add(residual, branch(f, hidden), "layer output");
+  hidden = f.r.add(residual, branch(f, hidden), "layer output");
+  return hidden;
 }
 
 Tensor LlamaArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {

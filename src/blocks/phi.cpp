@@ -1,5 +1,6 @@
 #include "blocks/phi.h"
 
+#include "blocks/attention.h"
 #include "blocks/layer_norm_parts.h"
 #include "blocks/layers.h"
 
@@ -11,14 +12,14 @@ struct PhiHeads {
 };
 
 // Each projection seen as heads; a norm of each head follows where the model has one (the module of a head norm is one LayerNorm).
-PhiHeads project(Forward& f, const LayerContext& layer, const Tensor& hidden) {
+PhiHeads project(Forward& f, const LayerContext& layer, const Tensor& hidden, bool partly) {
   const KindDims& dims = layer.dims;
-  const auto one = [&](const char* name, const Size& heads) {
-    return f.r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, dims.d});
+  const auto one = [&](const char* name, const Size& heads, bool cut) {
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d, cut);
   };
-  Tensor q = one("self_attn.q_proj", dims.a);
-  Tensor k = one("self_attn.k_proj", dims.k);
-  return {std::move(q), std::move(k), one("self_attn.v_proj", dims.k)};
+  Tensor q = one("self_attn.q_proj", dims.a, partly);
+  Tensor k = one("self_attn.k_proj", dims.k, partly);
+  return {std::move(q), std::move(k), one("self_attn.v_proj", dims.k, false)};
 }
 
 Tensor attend(Forward& f, const LayerContext& layer, const PhiHeads& heads, const LayerInputs& inputs, bool partly,
@@ -35,7 +36,7 @@ Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Ten
                                 const char* output_name, Tensor& weights) {
   Recorder& r = f.r;
   const Size& rotary = inputs.cos.width();
-  PhiHeads heads = project(f, layer, hidden);
+  PhiHeads heads = project(f, layer, hidden, true);
   if (Module* q_norm = layer.modules.find("self_attn.q_layernorm")) {
     heads.q = layer_norm(f, *q_norm, heads.q);
     heads.k = layer_norm(f, layer.modules.at("self_attn.k_layernorm"), heads.k);
@@ -57,7 +58,7 @@ Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Ten
 
 Tensor whole_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
                                Tensor& weights) {
-  PhiHeads heads = project(f, layer, hidden);
+  PhiHeads heads = project(f, layer, hidden, false);
   Tensor q_rotated = apply_rotary(f, heads.q, inputs.cos, inputs.sin);
   Tensor k_rotated = apply_rotary(f, heads.k, inputs.cos, inputs.sin);
   heads.q = std::move(q_rotated);
@@ -144,7 +145,8 @@ Tensor Starcoder2Architecture::layer(Forward& f, const LayerContext& layer, Tens
   hidden =
       r.dropout(plain_mlp(f, modules, {"mlp.c_fc", "mlp.c_proj", layer.kind.mlp.activation}, hidden), f.hidden_dropout);
   const ItemScope scope(r, f.items.boundary);
-  return r.add(residual, hidden, "layer output");
+  hidden = r.add(residual, hidden, "layer output");
+  return hidden;
 }
 
 Tensor Starcoder2Architecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {

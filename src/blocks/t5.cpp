@@ -122,17 +122,6 @@ Tensor zero_bias(Forward& f, const KindDims& dims, DType type) {
   return bias;
 }
 
-// (tokens, heads x d) seen as heads. Behind a matrix product its gradient comes with heads first, and is copied.
-Tensor as_heads(Forward& f, const Tensor& x, const Shape& heads, bool copies) {
-  Recorder& r = f.r;
-  if (!copies || !r.needs_node({&x})) return r.view(x, heads);
-  Tensor out = r.view(x, heads);
-  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-  });
-  return out;
-}
-
 struct T5Call {
   const LayerContext& layer;
   std::string module;
@@ -145,8 +134,7 @@ Tensor t5_attention(Forward& f, const T5Call& call, const Tensor& hidden) {
   const AttentionChoice choice = choose_attention(f, call.layer.kind, true, true);
   const bool eager = choice.kernel == AttentionKernel::eager;
   const auto project = [&](const char* name, const Tensor& from) {
-    return as_heads(f, apply_linear(f, call.layer.modules.at(call.module + name), from), {f.dims.N * dims.a, dims.d},
-                    eager || choice.kernel == AttentionKernel::sdpa_math);
+    return seen_as_heads(f, apply_linear(f, call.layer.modules.at(call.module + name), from), dims.a, dims.d);
   };
   const Tensor& from = call.crosses ? f.encoder_states : hidden;
   const Tensor q = project(".q", hidden);

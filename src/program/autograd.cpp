@@ -136,7 +136,7 @@ class BackwardRun {
     for (std::shared_ptr<Node>& node : order_) {
       if (const auto at = waiting.find(node->sequence); at != waiting.end())
         buffers_[node.get()] = std::move(at->second);
-      if (node->sequence <= next) execute(*node);
+      if (node->sequence <= next) execute(*node, Saved::unpacked);
       node.reset();
     }
   }
@@ -184,7 +184,11 @@ class BackwardRun {
     if (unit != TraceWriter::kNoUnit && recorder_.before_layer_) recorder_.before_layer_(unit, layer);
   }
 
-  void execute(Node& node) {
+  // Of a recomputation the node has what it unpacks alone, until it returns; else it holds what it has saved until its gradients are
+  // gone.
+  enum class Saved : std::uint8_t { held, unpacked };
+
+  void execute(Node& node, Saved saved = Saved::held) {
     const ItemScope scope(recorder_, {node.item, node.item});
     Gradients incoming = take(node);
     Gradients outgoing;
@@ -192,6 +196,7 @@ class BackwardRun {
     SavedOnHost* const host = node.packed.empty() ? nullptr : recorder_.saved_on_host();
     if (host != nullptr) host->bring_back(node.packed);
     if (any && node.apply) outgoing = node.apply(recorder_, incoming);
+    if (saved == Saved::unpacked) node.apply = nullptr;
     incoming.clear();
     node.apply = nullptr;
     if (host != nullptr) host->node_done();

@@ -92,8 +92,8 @@ Tensor Recorder::run_linear(Tensor x, Parameter& weight, Parameter* bias) {
              r.use_matmul_workspace();
            }
            if (to_input && !input_first) make_input_gradient();
-           if (!to_bias) return result;
            if (recomputed) kept_input.drop();  // a checkpoint's hook hands its tensor over; nobody else holds it
+           if (!to_bias) return result;
            result[2] = r.empty({outputs, Size(1)}, type, "bias gradient", weight_item);
            use_reduction_scratch(r, shape.rows, outputs);
            return result;
