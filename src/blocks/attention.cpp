@@ -384,17 +384,6 @@ AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool m
   return choice;
 }
 
-Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut) {
-  Recorder& r = f.r;
-  Tensor out = r.view(x, {f.dims.N * heads, width});
-  const bool product = f.plan.attention == AttentionKernel::eager || f.plan.attention == AttentionKernel::sdpa_math;
-  if ((!product && !cut) || heads == Size(1) || !r.needs_node({&x})) return out;
-  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-  });
-  return out;
-}
-
 Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   if (f.prefix != nullptr) f.prefix->extend(call.dims, k, v);
   switch (call.choice.kernel) {

@@ -28,10 +28,6 @@ struct AttentionCall {
   Tensor* weights = nullptr;    // eager: the attention weights, which the caller receives and holds
   Tensor bias{};  // added to the scores: one of rows heads·s, width s for all rows of the batch; it may be learned
 };
-// What a projection gave, seen as so many heads of `width`. Behind a matrix product over heads (eager, math), or where a part of each
-// head is cut out (`cut`), its gradient comes with heads first: the view's backward copies it.
-[[nodiscard]] Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut = false);
-
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
 
 }  // namespace membill

@@ -37,4 +37,8 @@ struct RotaryTables {
 // A view of part of x whose gradient is a zero-filled tensor of the whole.
 [[nodiscard]] Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label);
 
+// What a projection gave, seen as so many heads of `width`. Behind a matrix product over heads (eager, math), or where a part of each
+// head is cut out (`cut`), its gradient comes with heads first: the view's backward copies it.
+[[nodiscard]] Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut = false);
+
 }  // namespace membill
