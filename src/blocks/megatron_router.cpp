@@ -125,8 +125,7 @@ MegatronRouting megatron_route(Forward& f, const LayerContext& layer, const Tens
   Module& module = layer.modules.at("mlp.router");
   Parameter& router = module.weight;
   Tensor logits = plan.wide ? gate_in_fp32(r, router, hidden) : r.linear(hidden, router);
-  if (!plan.wide && !router.trainable)
-    logits = also_keeping(r, std::move(logits), hidden);  // RouterGatingLinearFunction
+  if (!plan.wide && !router.trainable) logits = also_keeping(r, logits, hidden);  // RouterGatingLinearFunction
   MegatronRouting routing;
   {
     const auto [values, indices] = r.top_of_rows(logits, layer.dims.top);

@@ -206,21 +206,31 @@ class LauncherReader {
     return part != nullptr && part->is_map() ? *part : Value::make_map();
   }
 
+  // A switch between engines.
+  bool add_switch(const std::string& key) {
+    constexpr std::pair<std::string_view, const char*> kSwitches[] = {{"use_deepspeed", "DEEPSPEED"},
+                                                                      {"use_fsdp", "FSDP"},
+                                                                      {"multi_gpu", "MULTI_GPU"},
+                                                                      {"use_megatron_lm", "MEGATRON_LM"}};
+    for (const auto& [name, type] : kSwitches)
+      if (key == name) accelerate_.set("distributed_type", Value::of(type));
+    return key.starts_with("use_") || key == "multi_gpu";
+  }
+
+  // A count in a variable that the script does not set.
+  bool is_unset_count(const std::string& key, const Value& value) {
+    if (!key.starts_with("num_") || !value.is_string() || value.as_string().find('$') == std::string::npos)
+      return false;
+    source_.assumptions.push_back("--" + key + " " + value.as_string() + " is not set in the script: --gpus says it");
+    return true;
+  }
+
   void add_accelerate_options(const Value& options) {
     Value deepspeed = part_of_config("deepspeed_config"), fsdp = part_of_config("fsdp_config");
     Value megatron = part_of_config("megatron_lm_config"), parallelism = part_of_config("parallelism_config");
     for (const auto& [key, value] : options.entries()) {
       if (key == "config_file" || key == "m" || key == "module") continue;
-      if (key == "use_deepspeed") accelerate_.set("distributed_type", Value::of("DEEPSPEED"));
-      if (key == "use_fsdp") accelerate_.set("distributed_type", Value::of("FSDP"));
-      if (key == "multi_gpu") accelerate_.set("distributed_type", Value::of("MULTI_GPU"));
-      if (key == "use_megatron_lm") accelerate_.set("distributed_type", Value::of("MEGATRON_LM"));
-      if (key.starts_with("use_") || key == "multi_gpu") continue;
-      if (key.starts_with("num_") && value.is_string() && value.as_string().find('$') != std::string::npos) {
-        source_.assumptions.push_back("--" + key + " " + value.as_string() +
-                                      " is not set in the script: --gpus says it");
-        continue;
-      }
+      if (add_switch(key) || is_unset_count(key, value)) continue;
       if (key.starts_with("fsdp_")) {
         fsdp.set(key, value);
       } else if (key.starts_with("megatron_lm_")) {
