@@ -6,6 +6,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "base/text.h"
 #include "catalog/adapters.h"
 #include "cli/data_option.h"
 #include "cli/environment.h"
@@ -55,6 +56,16 @@ void collect(Problems& problems, const Read& read) {
 
 constexpr const char* kFramework = "--framework";
 
+// How a framework shards by default is how its default engine does: another one's way is for the command line to say.
+void leave_out_sharding(const std::string& engine, io::JobFile& job) {
+  const Value* by_default = job.plan.find("engine");
+  if (by_default == nullptr || !by_default->is_string() || by_default->as_string() == to_lower(engine)) return;
+  Value plan = Value::make_map();
+  for (const auto& [key, value] : job.plan.entries())
+    if (!key.starts_with("sharding")) plan.set(key, value);
+  job.plan = std::move(plan);
+}
+
 io::JobFile read_job(const Arguments& arguments, const std::string* model, const std::string* job_path,
                      const io::DataDirs& dirs, const char* format_option, Problems& problems) {
   io::ImportContext context;
@@ -69,7 +80,9 @@ io::JobFile read_job(const Arguments& arguments, const std::string* model, const
     if (job_path != nullptr || !arguments.command.empty())
       problems.add({kCommandLine, kFramework, "is for a plan without a job file, which says it itself", ""});
     const std::string* method = arguments.value("--method");
-    return io::import_defaults(*framework, method == nullptr ? "" : *method, context, problems);
+    io::JobFile job = io::import_defaults(*framework, method == nullptr ? "" : *method, context, problems);
+    if (const std::string* engine = arguments.value("--engine")) leave_out_sharding(*engine, job);
+    return job;
   }
   return job_path != nullptr ? io::import_job(*job_path, context, problems)
                              : io::import_command(arguments.command, context, problems);
