@@ -62,7 +62,8 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     gather_vectors();
     in_forward_ = true;
     coordinator_.fetch(external_);  // for the model with its head
-    pass_silent(1);                 // the model
+    coordinator_.hold(external_);
+    pass_silent(1);  // the model
   }
   void before_layer(int unit, int layer) override {
     layer_ = {unit, layer};
@@ -74,8 +75,15 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     if (frozen_table_.empty()) return embedded;
     return r_.with_backward_hook(embedded, [this, table = frozen_table_] { enter_backward(table); });
   }
-  void after_model() override { in_forward_ = false, coordinator_.release(external_); }
-  void before_backward() override { coordinator_.fetch(external_); }
+  void after_model() override {
+    in_forward_ = false;
+    coordinator_.hold({});
+    coordinator_.release(external_);
+  }
+  void before_backward() override {
+    coordinator_.fetch(external_);
+    coordinator_.hold(external_);
+  }
 
   Tensor before(Tensor input, Parameter& weight, Parameter*) override {
     const Zero3Coordinator::Group module = group(weight);
@@ -122,6 +130,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   void after_backward() override {
     reducer_.reduce();
     while (!active_.empty()) leave_backward(active_.back());
+    coordinator_.hold({});
     coordinator_.release(external_);
   }
 

@@ -142,10 +142,12 @@ const Zero3Coordinator::Group& Zero3Coordinator::kept_after(const Group& module)
 }
 
 void Zero3Coordinator::release(const Group& module) {
+  const auto holds = [](const Group& group, const Partitioned* p) {
+    return std::find(group.begin(), group.end(), p) != group.end();
+  };
   const Group kept = trace_ == Trace::complete ? kept_after(module) : Group();
   for (Partitioned* p : module) {
-    if (std::find(kept.begin(), kept.end(), p) != kept.end() || !p->whole.defined() || in_flight_.count(p) > 0)
-      continue;
+    if (holds(kept, p) || holds(held_, p) || !p->whole.defined() || in_flight_.count(p) > 0) continue;
     partition(*p);
     available_ -= p->elements;
   }

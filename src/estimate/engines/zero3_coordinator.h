@@ -63,6 +63,8 @@ class Zero3Coordinator {
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
+  // The model runs with these, of another module, too (ds_active_sub_modules): that one's release leaves them whole.
+  void hold(const Group& parameters) { held_ = parameters; }
   // The tensor is partitioned again; with hpZ its part of a node's secondary copy stays until the step.
   void partition(Partitioned& parameter);
   // Code reads a parameter itself, without its module; true when it had to be gathered for that.
@@ -98,6 +100,7 @@ class Zero3Coordinator {
   ItemId flat_item_;
   Trace trace_ = Trace::invalid;
   std::int64_t step_ = 0, available_ = 0;
+  Group held_;
   std::vector<Group> order_;
   std::deque<Use> queue_;
   std::map<const Partitioned*, std::int64_t> fetched_for_;
