@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "base/text.h"
 #include "membill/catalog.h"
@@ -57,7 +58,7 @@ constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt",
 // Words inside of a name that change the training, not the shapes.
 constexpr std::string_view kTunedWords[] = {"-coder", "-chat", "-math", "-instruct", "-llm"};
 
-bool is_same(std::string_view a, std::string_view b) { return to_lower(a) == to_lower(b); }
+bool is_same(std::string_view a, std::string_view b) { return a.size() == b.size() && to_lower(a) == to_lower(b); }
 
 std::string_view without_owner(std::string_view hub_id) { return hub_id.substr(hub_id.rfind('/') + 1); }
 
@@ -169,7 +170,8 @@ std::vector<std::string> related_names(std::string name) {
     names.push_back(name);
   }
   while (names.size() < kMost && cut_version(name)) names.push_back(name);
-  for (std::size_t i = 0, n = names.size(); i < n; ++i) names.push_back(with_dashes(names[i]));
+  for (std::size_t i = 0, n = names.size(); i < n; ++i)
+    if (std::string dashed = with_dashes(names[i]); dashed != names[i]) names.push_back(std::move(dashed));
   for (std::size_t i = 0, n = names.size(); i < n; ++i) add_spellings(std::string(names[i]), names);
   return names;
 }
