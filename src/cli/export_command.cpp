@@ -1,6 +1,7 @@
 // membill export: a plan as the file of a training framework.
 #include <iterator>
 
+#include "base/text.h"
 #include "cli/command_list.h"
 #include "cli/data_option.h"
 #include "cli/export_job.h"
@@ -42,8 +43,7 @@ std::vector<OptionSpec> options() {
 const io::Exporter& chosen_exporter(const Arguments& arguments) {
   const std::string* typed = arguments.value(kAs);
   const std::vector<std::string> names = export_formats();
-  std::string all;
-  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  const std::string all = join(names, ", ");
   if (typed == nullptr) throw InputError(Problem{kCommandLine, kAs, "is missing", all});
   if (const io::Exporter* exporter = io::find_exporter(*typed)) return *exporter;
   const std::string near(nearest_word(*typed, {names.begin(), names.end()}));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "catalog/adapters.h"
+#include "catalog/module_names.h"
 #include "estimate/rank_model.h"
 
 namespace membill {
@@ -39,14 +40,9 @@ constexpr JoinedLinear kJoined[] = {
     {"w2", "linear_fc2"},
 };
 
-bool is_or_ends_with(std::string_view name, std::string_view part) {
-  return name == part ||
-         (name.size() > part.size() && name.ends_with(part) && name[name.size() - part.size() - 1] == '.');
-}
-
 bool names(std::string_view target, const JoinedLinear& joined) {
-  return target == "all-linear" || target == joined.linear || is_or_ends_with(target, joined.part) ||
-         is_or_ends_with(joined.part, target);
+  return target == "all-linear" || target == joined.linear || ends_with_name(target, joined.part) ||
+         ends_with_name(joined.part, target);
 }
 
 }  // namespace
