@@ -119,12 +119,8 @@ Recorder::CheckpointKind layer_checkpoint(const Forward& f, const Architecture& 
   CheckpointEnd finished = architecture.after_checkpoint(layers);
   if (!finished && plan.reentrant) finished = held_by_hooks(f);
   // torchtitan's configuration: early_stop = false
-  return {plan.reentrant,
-          plan.offload,
-          in_parts ? f.plan.parallel.tp : 1,
-          std::move(finished),
-          f.plan.implementation != Implementation::torchtitan,
-          f.checkpoint_inputs};
+  return {plan.reentrant,      plan.offload && f.r.saved_on_host() == nullptr,      in_parts ? f.plan.parallel.tp : 1,
+          std::move(finished), f.plan.implementation != Implementation::torchtitan, f.checkpoint_inputs};
 }
 
 bool is_checkpointed(const CheckpointPlan& plan, std::int64_t layer) {

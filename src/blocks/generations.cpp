@@ -62,14 +62,15 @@ std::string assumed_releases(const TrainingPlan& plan) {
     text += (text.empty() ? "" : ", ") + std::string("transformers 5.24");
   if (plan.implementation == Implementation::megatron && plan.software.count("megatron-core") == 0)
     text += (text.empty() ? "" : ", ") + std::string("megatron-core 0.16");
-  if (is_trl_stage(plan.stage) && plan.software.count("trl") == 0)
+  if (is_trl_stage(plan.stage) && plan.software.count("trl") == 0 && plan.implementation != Implementation::torchtune)
     text += (text.empty() ? "" : ", ") + std::string(plan.stage == Stage::ppo ? "trl 0.24" : "trl 1.16");
   return text;
 }
 
 Generations generations(const TrainingPlan& plan) {
   Generations result;
-  const bool elsewhere = plan.stage == Stage::classification;  // no trainer of TRL's
+  // No trainer of TRL's.
+  const bool elsewhere = plan.stage == Stage::classification || plan.implementation == Implementation::torchtune;
   if (!elsewhere && plan_is_before(plan, "trl", 1, 0))
     result.trl = Generations::Trl::classic;
   else if (!elsewhere && (plan.software.count("trl") != 0 || !is_supervised(plan)))

@@ -33,7 +33,26 @@ std::int64_t chunk_count(const Forward& f) {
   return f.plan.loss ? 0 : 8;
 }
 
+Tensor output(Forward& f, const Architecture& architecture, const Modules& outer, Tensor rows, bool first, bool last) {
+  if (f.hooks == nullptr) return architecture.head(f, outer, std::move(rows));
+  return f.hooks->after_output(architecture.head(f, outer, f.hooks->before_output(std::move(rows))), first, last);
+}
+
 }  // namespace
+
+Tensor torchtune_wide_logits(Forward& f, const Architecture& architecture, const Modules& outer, Tensor hidden) {
+  f.r.set_items(f.items.loss_logits);
+  Tensor wide;
+  {
+    const Tensor logits = output(f, architecture, outer, hidden, true, true);
+    f.r.set_items(f.items.loss_upcast);
+    wide = f.r.cast(logits, DType::fp32);
+  }
+  hidden.drop();
+  f.caller_locals.clear();
+  if (f.hooks != nullptr) f.hooks->after_logits();
+  return wide;
+}
 
 Tensor TorchtuneArchitecture::rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) const {
   const Tensor by_head = f.r.view(x, {f.dims.N * heads, width});
@@ -73,12 +92,8 @@ Tensor TorchtuneArchitecture::layer(Forward& f, const LayerContext& layer, Tenso
 }
 
 Tensor TorchtuneArchitecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {
+  f.caller_locals.push_back(hidden);  // forward() holds it until unembed() has returned
   return fp32_rms_norm(f, outer.at("model.norm"), hidden);
-}
-
-Tensor TorchtuneArchitecture::output(Forward& f, const Modules& outer, Tensor rows, bool first, bool last) const {
-  if (f.hooks == nullptr) return head(f, outer, std::move(rows));
-  return f.hooks->after_output(head(f, outer, f.hooks->before_output(std::move(rows))), first, last);
 }
 
 Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
@@ -90,12 +105,7 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
   };
   const std::int64_t count = chunk_count(f);
   if (count == 0) {
-    const Tensor wide = [&] {
-      const Tensor logits = output(f, outer, std::move(hidden), true, true);
-      r.set_items(f.items.loss_upcast);
-      return r.cast(logits, DType::fp32);
-    }();
-    if (f.hooks != nullptr) f.hooks->after_logits();
+    const Tensor wide = torchtune_wide_logits(f, *this, outer, std::move(hidden));
     return cross_entropy(wide);
   }
   std::vector<Tensor> logits;
@@ -105,9 +115,10 @@ Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidd
     r.set_items(f.items.loss_logits);
     for (const Tensor& chunk : chunks) {
       Tensor rows = f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk");
-      logits.push_back(output(f, outer, std::move(rows), logits.empty(), logits.size() + 1 == chunks.size()));
+      logits.push_back(output(f, *this, outer, std::move(rows), logits.empty(), logits.size() + 1 == chunks.size()));
     }
   }
+  f.caller_locals.clear();
   if (f.hooks != nullptr) f.hooks->after_logits();
   Tensor total;
   for (const Tensor& chunk : logits) {

@@ -22,10 +22,13 @@ class TorchtuneArchitecture final : public Architecture {
 
  private:
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
-  [[nodiscard]] Tensor output(Forward& f, const Modules& outer, Tensor rows, bool first, bool last) const;
   [[nodiscard]] Tensor rotate(Forward& f, const Tensor& x, const Size& heads, const Size& width) const;
 
   TuneRotary rotary_;
 };
+
+// The model's logits in fp32, as a model that was told of no chunks returns them.
+[[nodiscard]] Tensor torchtune_wide_logits(Forward& f, const Architecture& architecture, const Modules& outer,
+                                           Tensor hidden);
 
 }  // namespace membill

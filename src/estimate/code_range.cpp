@@ -18,6 +18,35 @@ TrainingPlan with_code(const TrainingPlan& plan, Implementation implementation) 
   return result;
 }
 
+// unsloth_zoo 2026.10 gradient_checkpointing.py: its checkpoints are autograd functions around a forward without gradients, whatever is
+// asked; what a layer's nodes would hold of such a forward (int8 linears their inputs) is not there.
+TrainingPlan as_unsloth_runs(const TrainingPlan& plan, Implementation implementation) {
+  TrainingPlan result = with_code(plan, implementation);
+  result.checkpointing.reentrant = result.checkpointing.mode != Checkpointing::none;
+  return result;
+}
+
+// unsloth 2026.10 models/_utils.py DISABLE_SDPA_MODEL_NAMES, _FLEX_PREFERRED_MODELS: scores that are never whole by flex attention, where
+// the release has it for the type.
+bool turns_sdpa_off(const ModelSpec& model) {
+  return model.model_type == "gemma3" || model.model_type == "gemma3_text";
+}
+
+CodeRange unsloth_range(const ModelSpec& model, const TrainingPlan& plan) {
+  CodeRange range;
+  const bool fused = fuses(model), eager = turns_sdpa_off(model) && plan.attention == AttentionKernel::sdpa;
+  if (fused || eager) range.other = as_unsloth_runs(plan, Implementation::hf);
+  if (eager) range.other->attention = AttentionKernel::eager;
+  range.assumption =
+      fused ? "Unsloth's kernels are billed as Liger's, which keep the same tensors of norms, gated MLP and loss; "
+              "the high end is Transformers' own code"
+            : "Unsloth's kernels are billed as Transformers' own code: an upper bound";
+  if (eager)
+    range.assumption +=
+        " with whole attention scores, as in releases that turn SDPA off for this type and have no flex attention";
+  return range;
+}
+
 // torchtitan compiles each layer, and the loss. What a compiled layer keeps at least: what selective checkpointing of its products and
 // attention does, without the layer's last product; the loss keeps the logits in 16 bits.
 CodeRange compiled_torchtitan(const TrainingPlan& plan) {
@@ -46,24 +75,16 @@ void shift(Range& range, std::int64_t down, std::int64_t up) {
 
 TrainingPlan as_programmed(const ModelSpec& model, const TrainingPlan& plan) {
   if (plan.implementation == Implementation::unsloth)
-    return with_code(plan, fuses(model) ? Implementation::liger : Implementation::hf);
+    return as_unsloth_runs(plan, fuses(model) ? Implementation::liger : Implementation::hf);
   return plan.compile ? with_code(plan, plan.implementation) : plan;
 }
 
 std::optional<CodeRange> code_range(const ModelSpec& model, const TrainingPlan& plan) {
-  CodeRange range;
-  const bool fused = fuses(model);
-  if (plan.implementation == Implementation::unsloth) {
-    if (fused) range.other = with_code(plan, Implementation::hf);
-    range.assumption =
-        fused ? "Unsloth's kernels are billed as Liger's, which keep the same tensors of norms, gated MLP and loss; "
-                "the high end is Transformers' own code"
-              : "Unsloth's kernels are billed as Transformers' own code: an upper bound";
-    return range;
-  }
+  if (plan.implementation == Implementation::unsloth) return unsloth_range(model, plan);
   if (!plan.compile) return std::nullopt;
   if (plan.implementation == Implementation::torchtitan) return compiled_torchtitan(plan);
-  if (fused && plan.implementation == Implementation::hf) range.other = with_code(plan, Implementation::liger);
+  CodeRange range;
+  if (fuses(model) && plan.implementation == Implementation::hf) range.other = with_code(plan, Implementation::liger);
   range.assumption =
       range.other ? "compile: what Inductor fuses is billed as the eager code, an upper bound; the low end is Liger's "
                     "fused kernels (measured once, Llama 1B with 4 layers: 0.64 of the eager peak over the states)"

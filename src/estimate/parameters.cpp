@@ -8,6 +8,7 @@
 #include "blocks/generations.h"
 #include "blocks/packed_storage.h"
 #include "blocks/quantized.h"
+#include "blocks/torchtune_nf4.h"
 #include "catalog/adapters.h"
 #include "catalog/module_names.h"
 #include "estimate/adapter_modules.h"
@@ -16,6 +17,7 @@
 #include "estimate/layer_units.h"
 #include "estimate/packed_tensors.h"
 #include "estimate/prompt_encoder.h"
+#include "estimate/rotary_cache.h"
 #include "estimate/trained_tensors.h"
 #include "membill/catalog.h"
 #include "membill/vision_part.h"
@@ -63,7 +65,7 @@ class Builder {
   }
 
   JobModules run() {
-    if (keeps_rotary_cache()) add_rotary_cache();
+    if (keeps_rotary_cache(plan_)) job_.buffers.push_back(rotary_cache(r_, model_, plan_, dims_, buffers_));
     Tensor head;
     if (makes_tied_head() && begins_with_head()) head = untied_head();
     for (std::size_t section = 0; section < model_.sections.size(); ++section) add_section(section);
@@ -79,33 +81,6 @@ class Builder {
     Parameter* parameter;
     TensorRole role;
   };
-
-  [[nodiscard]] bool keeps_rotary_cache() const {
-    return plan_.implementation == Implementation::torchtune || plan_.implementation == Implementation::litgpt ||
-           plan_.implementation == Implementation::torchtitan;
-  }
-
-  // litgpt: cosines and sines of every position in the type of the weights; finetune/lora.py makes them again for its longest sample.
-  // torchtune keeps cosines and sines of every position in fp32: a pair for each two elements of a head (llama), or for each (qwen2).
-  // torchtitan 0.2.2: complex numbers of the positions of one sequence (models/llama3/model/args.py update_from_config).
-  void add_rotary_cache() {
-    if (plan_.implementation == Implementation::torchtitan) {
-      const Shape positions{dims_.s, dims_.kinds.at(1).at(0).rotary};
-      job_.buffers.push_back(r_.empty(positions, DType::fp32, "rotary cache", buffers_));
-      return;
-    }
-    if (plan_.implementation == Implementation::litgpt) {
-      const Size both = dims_.kinds.at(1).at(0).rotary * Size(2);
-      const bool again = has_adapters(plan_);
-      job_.buffers.push_back(r_.empty({again ? dims_.s : Size(model_.max_positions), both},
-                                      again ? DType::fp32 : base_dtype(plan_), "rotary cache", buffers_));
-      return;
-    }
-    const bool qwen = model_.model_type == "qwen2" || model_.model_type == "qwen3";
-    const Size tables = qwen && has_adapters(plan_) ? dims_.L : Size(1);  // lora_qwen2 makes one a layer
-    const Size width = dims_.kinds.at(1).at(0).rotary * Size(qwen ? 2 : 1) * tables;
-    job_.buffers.push_back(r_.empty({Size(model_.max_positions), width}, DType::fp32, "rotary cache", buffers_));
-  }
 
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
@@ -172,7 +147,7 @@ class Builder {
     const DimensionNames names(r_.symbols(), dims_, kind_dims);
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
-        if (keeps_rotary_cache()) continue;
+        if (keeps_rotary_cache(plan_)) continue;
         job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
         continue;
       }
@@ -278,10 +253,14 @@ class Builder {
     module.weight.unit = unit;
     module.weight.label = label(spec);
     if (experts) return job_.packed_experts.push_back(std::move(stored));
-    if (shards_codes(plan_))
-      stored->codes() =
-          r_.placeholder(stored->codes().shape(), stored->codes().dtype());  // the engine's shard takes its place
+    for (std::size_t i = 0; i < stored->parts.size(); ++i)  // the engine's shard takes its place
+      if (is_cut(*stored, i)) stored->parts[i] = r_.placeholder(stored->parts[i].shape(), stored->parts[i].dtype());
     module.quantized = std::move(stored);
+  }
+
+  [[nodiscard]] bool is_cut(const QuantizedWeight& stored, std::size_t part) const {
+    if (stored.torchao) return shards_parameters(plan_) && part < kCutNf4Parts;
+    return shards_codes(plan_) && part == stored.codes_at;
   }
 
   void fill(Parameter& parameter, const Shape& shape, DType dtype, ItemId item, const TensorSpec& spec, int unit,

@@ -37,7 +37,7 @@ void warn_of_linear_attention(const ModelSpec& model, const TrainingPlan& plan, 
 // What stays whole on every rank although the engine shards.
 void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& warnings) {
   const bool fsdp = (plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2) && shards_parameters(plan);
-  if (fsdp && is_4bit(plan.weights) && !shards_codes(plan))
+  if (fsdp && is_4bit(plan.weights) && !shards_codes(plan) && plan.implementation != Implementation::torchtune)
     warnings.push_back(
         "4-bit weights stored as uint8 stay whole on every rank: sharding.quant_storage bf16 lets FSDP cut them");
   if (shards_parameters(plan) && codes_are_buffers(plan))

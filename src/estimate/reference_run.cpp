@@ -1,6 +1,7 @@
 #include "estimate/reference_run.h"
 
 #include "blocks/llamafactory.h"
+#include "blocks/torchtune_pairs.h"
 
 namespace membill {
 namespace {
@@ -14,7 +15,7 @@ TrainingPlan reference_plan(const TrainingPlan& plan) {
   if (!shards_parameters(plan)) {
     reference.engine = Engine::torch;
     reference.sharding = {};
-  } else if (plan.engine == Engine::fsdp2 && !runs_llamafactory(plan)) {
+  } else if (plan.engine == Engine::fsdp2 && !runs_llamafactory(plan) && !runs_torchtune_pairs(plan)) {
     reference.sharding.engine_keys["wrap"] = "none";
   } else if (plan.engine == Engine::deepspeed) {
     // It is prepared before the Trainer fills in what is "auto": DeepSpeed's own defaults hold.

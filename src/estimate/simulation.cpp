@@ -8,6 +8,7 @@
 #include "blocks/generations.h"
 #include "blocks/megatron_router.h"
 #include "blocks/serve.h"
+#include "blocks/torchtune_pairs.h"
 #include "estimate/engines/engine.h"
 #include "estimate/engines/placement.h"
 #include "estimate/evaluation.h"
@@ -175,7 +176,7 @@ class JobRun {
       micro_batch(job, last);
       --between;
     }
-    if (plan_.keep_outputs || (engine_ != nullptr && engine_->carries_over())) {
+    if (plan_.keep_outputs || holds_reference_logits(plan_) || (engine_ != nullptr && engine_->carries_over())) {
       for (std::int64_t i = 0; i < std::min(between, kDifferentMicroBatches); ++i) micro_batch(job, last);
     } else if (between > 0) {
       writer_.begin_repeat(Size(between));
@@ -233,9 +234,7 @@ class JobRun {
     Forward forward = new_forward();
     keep_lasting(forward);
     if (input_needs_gradient(plan_)) forward.input_leaf = input_leaf.get();
-    // torchtitan 0.2.2 train.py: the step's variables and the batches' generator hold a batch on the card until the next.
-    if (plan_.keep_outputs || plan_.implementation == Implementation::torchtitan)
-      forward.loop_variables = &loop_variables_;
+    if (holds_variables(plan_)) forward.loop_variables = &loop_variables_;
     if (engine_ != nullptr) forward.hooks = engine_->forward_hooks();
     const std::optional<DType> autocast = autocast_type(plan_);
     const std::int64_t number = micro_batch_number_++;

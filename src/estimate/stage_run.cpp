@@ -7,6 +7,7 @@
 #include "blocks/generations.h"
 #include "blocks/llamafactory.h"
 #include "blocks/stage_args.h"
+#include "blocks/torchtune_pairs.h"
 #include "blocks/trl_grpo.h"
 #include "blocks/trl_liger.h"
 #include "catalog/encoder_classifier.h"
@@ -72,9 +73,16 @@ bool has_reference(const TrainingPlan& plan) {
 }
 
 bool saves_on_host(const TrainingPlan& plan) {
-  const bool hooked = runs_trl(plan) || plan.implementation == Implementation::torchtune;
-  return plan.checkpointing.offload && plan.checkpointing.mode == Checkpointing::none && hooked &&
-         is_supervised(plan) && (plan.engine == Engine::torch || plan.engine == Engine::ddp);
+  if (!plan.checkpointing.offload || (!is_supervised(plan) && !runs_torchtune_pairs(plan))) return false;
+  if (plan.implementation == Implementation::torchtune)
+    return plan.engine == Engine::torch || plan.engine == Engine::fsdp2;
+  return plan.checkpointing.mode == Checkpointing::none && runs_trl(plan) &&
+         (plan.engine == Engine::torch || plan.engine == Engine::ddp);
+}
+
+// torchtitan 0.2.2 train.py: the step's variables and the batches' generator hold a batch on the card until the next.
+bool holds_variables(const TrainingPlan& plan) {
+  return plan.keep_outputs || plan.implementation == Implementation::torchtitan || holds_reference_logits(plan);
 }
 
 ModelSpec staged_model(const ModelSpec& model, const TrainingPlan& plan) {
@@ -147,6 +155,7 @@ bool forces_reentrant(const TrainingPlan& plan) {
 bool disables_dropout(const TrainingPlan& plan) {
   if (plan.engine == Engine::megatron || stage_word(plan, "disable_dropout") == "false") return false;
   if (plan.stage == Stage::reward) return !runs_llamafactory(plan);
+  if (runs_torchtune_pairs(plan)) return plan.method == Method::full;
   return runs_preference_stage(plan) || plan.stage == Stage::ppo;
 }
 
@@ -236,7 +245,8 @@ Tensor copied_by_ddp(Forward& f, Tensor logits) {
 
 Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModules& job, const Tensor& ids,
                          Tensor* outputs) {
-  const bool own_loss = plan_.stage == Stage::classification || (!runs_trl(plan_) && !smooths_labels(plan_));
+  const bool own_loss =
+      plan_.stage == Stage::classification || (is_supervised(plan_) && !runs_trl(plan_) && !smooths_labels(plan_));
   if (own_loss && looks_for_unused(plan_)) {
     Tensor logits, loss = causal_lm_forward(f, architecture, job.model, ids, &logits);
     logits = copied_by_ddp(f, std::move(logits));
@@ -247,6 +257,7 @@ Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModule
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
   const ReferenceModel compared = reference(job);
+  if (runs_torchtune_pairs(plan_)) return torchtune_pairs(f, architecture, job.model, compared, ids);
   if (runs_llamafactory(plan_))
     return llamafactory_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));
   return trl_forward(f, architecture, job.model, reference_ ? &compared : nullptr, ids, counted(f.dims));

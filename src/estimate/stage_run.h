@@ -27,6 +27,8 @@ namespace membill {
 // DPO and KTO compare with a reference unless its log-probabilities were computed before; GRPO does if beta is not 0.
 // TRL's activation_offloading without checkpoints: what autograd saves waits in host memory.
 [[nodiscard]] bool saves_on_host(const TrainingPlan& plan);
+// Whether variables of the training loop hold something of the model's until its next forward.
+[[nodiscard]] bool holds_variables(const TrainingPlan& plan);
 [[nodiscard]] bool has_reference(const TrainingPlan& plan);
 
 // True for stages whose loss counts completions only: DPO, KTO, ORPO and SimPO.

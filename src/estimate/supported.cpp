@@ -10,6 +10,7 @@
 #include "base/engine_keys.h"
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
+#include "blocks/torchtune_pairs.h"
 #include "blocks/trl_liger.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/engines/bf16_optimizer.h"
@@ -47,6 +48,8 @@ std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
+  const bool whole_runs = is_one_of(plan.engine, {Engine::torch, Engine::fsdp2});
+  if (runs_torchtune_pairs(plan)) return unless(whole_runs, stage + " with torchtune under another engine");
   if (is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
     return stage + " with " + std::string(word_of(kImplementationWords, plan.implementation));
   if (plan.stage == Stage::classification && has_own_model_code(plan)) return stage + " outside of Transformers";
@@ -73,8 +76,7 @@ std::string unbilled_checkpointing(const Plan& plan) {
   if (c.mode == Checkpointing::selective)
     for (const std::string& name : c.selective)
       if (!find_aten_operator(name)) return "selective " + name;
-  if (c.offload && is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
-    return "offload with " + std::string(word_of(kImplementationWords, plan.implementation));
+  if (c.offload && plan.implementation == Implementation::torchtitan) return "offload with torchtitan";
   return unless(c.method.empty() && !c.layers, "Megatron's method");
 }
 
@@ -129,7 +131,8 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (weight_format(plan.weights).quantized && !four_bits && !(second && codes_are_buffers(plan)))
     return "FSDP over " + std::string(weight_format(plan.weights).name);
   const bool floating = engine_word(plan, "quant_storage", "uint8") != "uint8";
-  if (four_bits && !floating && (!second || plan.loop != Loop::trainer))
+  const bool torchao = plan.implementation == Implementation::torchtune;
+  if (four_bits && !floating && !torchao && (!second || plan.loop != Loop::trainer))
     return "FSDP over 4-bit weights stored as uint8";
   return {};
 }
@@ -163,9 +166,8 @@ std::string unbilled_sharding(const Plan& plan) {
 
 std::string unbilled_torchtune(const Plan& plan) {
   if (plan.implementation != Implementation::torchtune) return {};
-  const bool sharded = plan.engine != Engine::torch;
-  if (weight_format(plan.weights).quantized && (plan.weights != WeightFormat::nf4 || sharded))
-    return "torchtune with " + std::string(weight_format(plan.weights).name) + (sharded ? " under FSDP2" : "");
+  if (weight_format(plan.weights).quantized && plan.weights != WeightFormat::nf4)
+    return "torchtune with " + std::string(weight_format(plan.weights).name);
   return unless(is_one_of(plan.engine, {Engine::torch, Engine::fsdp2}),
                 "torchtune with engine " + std::string(word_of(kEngineWords, plan.engine)));
 }
@@ -291,8 +293,7 @@ constexpr std::array kLimits{
           "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
     Limit{"parallel", unbilled_parallelism, "degrees of 1"},
-    Limit{"implementation", unbilled_torchtune,
-          "fp32, bf16 or fp16 weights with engine torch or fsdp2, nf4 with torch"},
+    Limit{"implementation", unbilled_torchtune, "fp32, bf16, fp16 or nf4 weights with engine torch or fsdp2"},
     Limit{"implementation", unbilled_torchtitan,
           "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},
     Limit{"compile",

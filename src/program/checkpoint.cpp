@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "program/recorder.h"
+#include "program/saved_on_host.h"
 
 namespace membill {
 
@@ -25,6 +26,7 @@ struct Recorder::CheckpointCall {
   std::vector<Held> held;         // by the graph of a reentrant recomputation
   Tensor returned;                // the input that came back, which a reentrant function's variable holds
   std::unique_ptr<KeptInput> kept;
+  std::vector<PackedTensor> packed;                      // the input, where a saved-tensor hook has taken it
   std::vector<std::pair<AtenOperator, Tensor>> results;  // of operators that selective checkpointing keeps, in order
 
   // Runs the body, at first or again, and finds its outputs.
@@ -32,6 +34,7 @@ struct Recorder::CheckpointCall {
   void choose_outputs(const Recorder& recorder, const Tensor& output);
   // The block's outputs again.
   std::vector<Tensor> recompute(Recorder& recorder, std::vector<Parameter>& leaves);
+  [[nodiscard]] Tensor pack_input(Recorder& recorder);
   std::vector<Tensor> inputs_again(Recorder& recorder, std::vector<Parameter>& leaves);
   Gradients backward(Recorder& recorder, Gradients& gradients);
   // What gets a gradient inside of the block, once for each use.
@@ -122,6 +125,7 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
   if (kind.offload) call->back = "layer input, back from the host";
   if (kind.parts > 1) call->back = "layer input, gathered";
   if (kind.keeper != nullptr) call->kept = kind.keeper->keep(*this, call->inputs.front());
+  Tensor saved_input = call->pack_input(*this);
   Tensor output;
   call->run_first(*this, output);
   if (call->kept) call->kept->leave(*this, call->inputs.front());
@@ -138,6 +142,7 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
     outputs.push_back(variable);
   }
   Tensor& kept = call->inputs.front();
+  if (saved_input.defined()) kept = std::move(saved_input);
   if (kind.offload) {
     add_offloaded(kept.shape().elements() * Size(bytes_per_element(kept.dtype())));
     Tensor on_host = placeholder(kept.shape(), kept.dtype());
@@ -153,6 +158,17 @@ Tensor Recorder::checkpoint(Tensor input, const CheckpointKind& kind, const std:
          [call](Recorder& recorder, Gradients& gradients) { return call->backward(recorder, gradients); });
   if (!kind.reentrant) output.body().node->leaves_inside = call->leaves();
   return output;
+}
+
+// The kind that is not reentrant saves its inputs as a node does, before the block runs.
+Tensor Recorder::CheckpointCall::pack_input(Recorder& r) {
+  if (r.saved_on_host_ == nullptr || kind.reentrant) return {};
+  const Tensor& input = inputs.front();
+  Tensor result = r.saved_on_host_->pack(input, false);
+  packed = r.saved_on_host_->take_packed();
+  if (packed.empty()) return {};
+  result.body().requires_grad = input.requires_grad();
+  return result;
 }
 
 std::vector<Parameter*> Recorder::CheckpointCall::leaves() const {
@@ -187,6 +203,7 @@ std::vector<Tensor> Recorder::CheckpointCall::inputs_again(Recorder& r, std::vec
     const bool comes_back = i == 0 && back != nullptr;
     again.push_back(comes_back ? r.empty(input.shape(), input.dtype(), back, boundary) : r.detach(input));
     again.back().body().requires_grad = input.requires_grad();
+    if (i == 0 && !packed.empty()) again.back().body().storage = r.saved_on_host_->bring_back(packed);
     if (i == 0 && kept) again.back().body().storage = input.body().storage = kept->bring_back(r);
     if (comes_back && input.body().storage != nullptr) input.body().storage = again.back().body().storage;
     again.back().body().leaf = input.requires_grad() ? &leaves[i] : nullptr;

@@ -51,17 +51,19 @@ Tensor SavedOnHost::pack(const Tensor& x, bool strided) {
   return r_.placeholder(x.shape(), x.dtype());
 }
 
-void SavedOnHost::bring_back(const std::vector<PackedTensor>& packed) {
+std::shared_ptr<Storage> SavedOnHost::bring_back(const std::vector<PackedTensor>& packed) {
   const StreamScope stream(r_.writer(), kStream);
+  std::shared_ptr<Storage> last;
   for (const PackedTensor& tensor : packed) {
     const auto stashed =
         std::find_if(stash_.begin(), stash_.end(), [&](const Stashed& entry) { return entry.id == tensor.id; });
-    if (stashed != stash_.end())
-      found_.push_back(stashed->storage);
-    else
-      back_.push_back(
-          r_.empty(tensor.shape, tensor.dtype, "saved tensor, back from the host", tensor.item).body().storage);
+    const bool is_here = stashed != stash_.end();
+    last = is_here
+               ? stashed->storage
+               : r_.empty(tensor.shape, tensor.dtype, "saved tensor, back from the host", tensor.item).body().storage;
+    (is_here ? found_ : back_).push_back(last);
   }
+  return last;
 }
 
 void SavedOnHost::node_done() {

@@ -28,8 +28,9 @@ class SavedOnHost {
   [[nodiscard]] Tensor pack(const Tensor& x, bool strided);
   // What has gone to the host since the last call belongs to the node that is recorded now.
   [[nodiscard]] std::vector<PackedTensor> take_packed() { return std::exchange(packed_, {}); }
-  // Before a node runs, and when it has run: what it needs comes back; that of the node before goes.
-  void bring_back(const std::vector<PackedTensor>& packed);
+  // Before a node runs, and when it has run: what it needs comes back, whose last is returned; that of the node before goes.
+  std::shared_ptr<Storage> bring_back(const std::vector<PackedTensor>& packed);
+  [[nodiscard]] bool has_brought_back() const { return !found_.empty() || !back_.empty(); }
   void node_done();
   // The backward is over.
   void clear();

@@ -227,6 +227,22 @@ TEST_CASE("the files that torchtune ships are known by name") {
   CHECK(plan.engine == Engine::fsdp2);
 }
 
+TEST_CASE("torchtune's recipes of pairs") {
+  TrainingPlan plan;
+  run("tune run lora_dpo_single_device --config llama3_1/8B_lora_dpo_single_device clip_grad_norm=1.0 "
+      "enable_activation_offloading=true",
+      plan);
+  CHECK(plan.stage == Stage::dpo);
+  CHECK(plan.seq == 1024);
+  CHECK_FALSE(plan.clip);
+  CHECK(plan.checkpointing.offload);
+  plan = {};
+  run("tune run --nproc_per_node 8 full_dpo_distributed --config llama3_1/8B_full_dpo clip_grad_norm=1.0", plan);
+  CHECK(plan.method == Method::full);
+  CHECK(plan.clip);
+  CHECK(plan.engine == Engine::fsdp2);
+}
+
 TEST_CASE("references of OmegaConf are followed") {
   TrainingPlan plan;
   Problems problems;

@@ -57,8 +57,10 @@ def run_of(job):
            "amp": "bf16" if job["precision"] == "amp-bf16" else "none", "checkpointing": checkpointing,
            "optim": OPTIMIZERS[job["optimizer"], job["optimizer_impl"]],
            "offload": isinstance(job["checkpointing"], dict) and job["checkpointing"].get("offload", False),
-           "liger": job["implementation"] == "liger" or bool(arguments.get("use_liger_loss")),
+           "liger": job["implementation"] == "liger" or job["stage"] == "dpo" and bool(arguments.get("use_liger_loss")),
            "reference": job.get("reference", "none"), "args": {key: arguments[key] for key in CONFIG_ARGUMENTS if key in arguments}}
+    if arguments.get("use_liger_loss") and job["stage"] != "dpo":
+        run["args"]["use_liger_loss"] = True
     run.update({key: job[key] for key in ("batch", "seq", "accumulate", "completion", "packing", "padding_free", "generations", "beta")
                 if key in job})
     run.update({key: arguments[key] for key in RUN_ARGUMENTS if key in arguments})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "blocks/torchtune_nf4.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -23,20 +24,31 @@ void Fsdp2Builder::add(Fsdp2Unit& unit, Module& module) {
   if (module.original_bias != nullptr) add(unit, *module.original_bias, base);
 }
 
-// bnb_4bit_quant_storage: packed codes seen as a column of a floating type are cut like any tensor.
+// bnb_4bit_quant_storage: packed codes seen as a column of a floating type are cut like any tensor. Of torchao's NF4 codes, scales and
+// scales of scales are, each in its type (dtypes/nf4tensor.py fsdp_pre_all_gather).
 void Fsdp2Builder::add_codes(Fsdp2Unit& unit, Module& module) {
+  QuantizedWeight& weight = *module.quantized;
+  if (weight.torchao) {
+    for (std::size_t i = 0; i < kCutNf4Parts; ++i)
+      add_part(unit, module, weight.parts[i], weight.parts[i].dtype(),
+               i == weight.codes_at ? "weights.base" : "weights.quantization");
+    return;
+  }
   const DType type = code_storage(plan_);
-  if (type == DType::uint8) return;
-  Tensor& packed = module.quantized->codes();
-  auto codes = std::make_unique<Parameter>();
-  codes->leading = r_.symbols().ceil_div(packed.shape().elements(), Size(bytes_per_element(type)));
-  codes->value = r_.placeholder({codes->leading, Size(1)}, type);
-  codes->unit = module.weight.unit;
-  codes->label = module.weight.label;
-  codes->item = r_.writer().item("weights.base");
+  if (type != DType::uint8) add_part(unit, module, weight.codes(), type, "weights.base");
+}
+
+void Fsdp2Builder::add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item) {
+  auto part = std::make_unique<Parameter>();
+  const Size bytes = packed.shape().elements() * Size(bytes_per_element(packed.dtype()));
+  part->leading = r_.symbols().ceil_div(bytes, Size(bytes_per_element(type)));
+  part->value = r_.placeholder({part->leading, Size(1)}, type);
+  part->unit = module.weight.unit;
+  part->label = module.weight.label;
+  part->item = r_.writer().item(item);
   packed.drop();
-  Parameter& whole = *codes;
-  add(unit, whole, type, std::move(codes));
+  Parameter& whole = *part;
+  add(unit, whole, type, std::move(part));
 }
 
 // Every tensor is cut along its first axis, padded to the same rows on every rank; states and gradients follow the rank's own rows.

@@ -13,7 +13,8 @@ namespace membill {
 // One tensor of a unit: how the module sees it, and the shard that this rank keeps.
 struct ShardedTensor {
   Parameter* whole = nullptr;
-  std::unique_ptr<Parameter> codes;  // `whole` of a quantised weight: its packed bytes as a floating type
+  std::unique_ptr<Parameter>
+      codes;  // `whole` of a part of a quantised weight: its packed bytes as the type that is cut
   std::unique_ptr<Parameter> shard;  // what the optimizer steps; this rank's rows, without padding
   Size rows, row;                    // rows of the padded shard, elements of a row
   [[nodiscard]] Size elements() const { return rows * row; }
@@ -45,6 +46,7 @@ class Fsdp2Builder {
  private:
   void add(Fsdp2Unit& unit, Parameter& whole, DType stored, std::unique_ptr<Parameter> codes = nullptr);
   void add_codes(Fsdp2Unit& unit, Module& module);
+  void add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item);
 
   Recorder& r_;
   const TrainingPlan& plan_;

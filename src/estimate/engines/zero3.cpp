@@ -8,6 +8,7 @@
 
 #include "blocks/parameter_reader.h"
 #include "estimate/engines/flat_groups.h"
+#include "estimate/engines/zero3_backward.h"
 #include "estimate/engines/zero3_coordinator.h"
 #include "estimate/engines/zero3_host.h"
 #include "estimate/engines/zero3_reducer.h"
@@ -18,6 +19,7 @@ namespace membill {
 namespace {
 
 constexpr double kPersistence = 1e5, kSubGroup = 1e9;
+
 class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public ParameterReader {
  public:
   Zero3(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware)
@@ -30,12 +32,19 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
         offload_(offload_plan(plan)),
         gradient_type_(accumulation_dtype(plan)),
         coordinator_(recorder, gather_limits(plan, sharding_ranks(plan, hardware), model.hidden)),
+        backward_(plan, coordinator_),
         reducer_(recorder, plan, reduce_bucket_elements(plan, model.hidden), ranks_),
         gradient_item_(recorder.writer().item("gradients")) {
     r_.set_parameter_use(this);
     r_.set_linear_saves_input(true);  // zero/linear.py LinearFunctionForZeroStage3
     if (plan.checkpointing.mode != Checkpointing::none)
-      r_.set_backward_hooks([this](int unit, int layer) { enter_last_of({unit, layer}); }, nullptr);
+      r_.set_backward_hooks(
+          [this](int unit, int layer) {
+            enter_layer({unit, layer});
+          },
+          [this](int unit, int layer) {
+            backward_.leave_layer({unit, layer});
+          });
   }
 
   void wrap(JobModules& job) override {
@@ -61,12 +70,14 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     coordinator_.begin_pass(external_);
     gather_vectors();
     in_forward_ = true;
+    backward_.begin_forward(r_.grad_enabled());
     coordinator_.fetch(external_);  // for the model with its head
     coordinator_.hold(external_);
     pass_silent(1);  // the model
   }
   void before_layer(int unit, int layer) override {
     layer_ = {unit, layer};
+    backward_.see(layer_);
     pass_silent(1);
   }
   void after_layer(int, int) override { layer_ = {TraceWriter::kNoUnit, 0}; }
@@ -81,6 +92,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     coordinator_.release(external_);
   }
   void before_backward() override {
+    backward_.begin();
     coordinator_.fetch(external_);
     coordinator_.hold(external_);
   }
@@ -91,13 +103,14 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     announce(*module.front(), false);
     if (in_forward_) last_of_layer_[layer_] = module;
     coordinator_.fetch(module);
+    backward_.fetched(module, weight.trainable);
     return r_.with_backward_hook(input, [this, module] { leave_backward(module); });
   }
 
   Tensor after(Tensor output, Parameter& weight, Parameter*) override {
     const Zero3Coordinator::Group module = group(weight);
     if (module.empty()) return output;
-    if (std::find(active_.begin(), active_.end(), module) == active_.end()) coordinator_.release(module);
+    if (!backward_.is_active(module)) coordinator_.release(module);
     if (module.front()->role == TensorRole::embedding) {
       pass_silent(1);  // rotary embedding
       if (r_.grad_enabled() && !output.requires_grad()) frozen_table_ = module;
@@ -129,7 +142,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
 
   void after_backward() override {
     reducer_.reduce();
-    while (!active_.empty()) leave_backward(active_.back());
+    backward_.end();
     coordinator_.hold({});
     coordinator_.release(external_);
   }
@@ -308,8 +321,13 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     }
   }
 
-  // torch.utils.checkpoint recomputes a layer when the first node of its graph asks for a saved tensor: the layer's last module has been
-  // entered by then.
+  void enter_layer(const Layer& layer) {
+    backward_.enter_layer(layer);
+    if (!plan_.checkpointing.reentrant) enter_last_of(layer);
+  }
+
+  // A checkpoint that is not reentrant runs its layer again when the first node of its graph asks for a saved tensor: the layer's last
+  // module has been entered by then.
   void enter_last_of(const Layer& layer) {
     const auto found = last_of_layer_.find(layer);
     if (found == last_of_layer_.end()) return;
@@ -320,14 +338,11 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   void enter_backward(const Zero3Coordinator::Group& module) {
     if (module == entered_) return entered_.clear();
     announce(*module.front(), true);
-    active_.push_back(module);
-    coordinator_.fetch(module);
+    backward_.enter(module);
   }
 
   void leave_backward(const Zero3Coordinator::Group& module) {
-    const auto at = std::find(active_.begin(), active_.end(), module);
-    coordinator_.release(module);
-    if (at != active_.end()) active_.erase(at);  // `module` may have been it
+    backward_.leave(module, r_.writer().unit() != TraceWriter::kNoUnit);
   }
 
   Recorder& r_;
@@ -337,6 +352,7 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   OffloadPlan offload_;
   DType gradient_type_;
   Zero3Coordinator coordinator_;
+  Zero3Backward backward_;
   Zero3Reducer reducer_;
   ItemId gradient_item_;
   std::set<const Parameter*> linears_;  // whose parameters are sent in autocast's type
@@ -345,7 +361,6 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
   std::vector<std::unique_ptr<Parameter>> sub_groups_;
   StoredModel stored_;
   std::vector<Tensor> kept_, vectors_;
-  std::vector<Zero3Coordinator::Group> active_;  // modules whose backward has begun
   bool in_forward_ = false, has_opened_mlp_ = false;
   Layer layer_{TraceWriter::kNoUnit, 0};
   std::map<Layer, Zero3Coordinator::Group> last_of_layer_;

@@ -141,16 +141,41 @@ const Zero3Coordinator::Group& Zero3Coordinator::kept_after(const Group& module)
   return found->second;
 }
 
+// Something else runs with it, or will, or it is on its way.
+bool Zero3Coordinator::stays_whole(const Partitioned& parameter) const {
+  const auto is_it = [&](const auto& attributed) { return attributed.second == &parameter; };
+  return std::find(held_.begin(), held_.end(), &parameter) != held_.end() || !parameter.whole.defined() ||
+         std::any_of(attributed_.begin(), attributed_.end(), is_it) ||
+         std::any_of(in_flight_.begin(), in_flight_.end(),
+                     [&](const auto& waiting) { return waiting.first == &parameter; });
+}
+
 void Zero3Coordinator::release(const Group& module) {
-  const auto holds = [](const Group& group, const Partitioned* p) {
-    return std::find(group.begin(), group.end(), p) != group.end();
-  };
   const Group kept = trace_ == Trace::complete ? kept_after(module) : Group();
   for (Partitioned* p : module) {
-    if (holds(kept, p) || holds(held_, p) || !p->whole.defined() || in_flight_.count(p) > 0) continue;
+    if (std::find(kept.begin(), kept.end(), p) != kept.end() || stays_whole(*p)) continue;
     partition(*p);
     available_ -= p->elements;
   }
+}
+
+void Zero3Coordinator::attribute(const Group& parameters, Owner owner) {
+  for (Partitioned* p : parameters) attributed_.emplace_back(owner, p);
+}
+
+Zero3Coordinator::Group Zero3Coordinator::take_attributed(Owner owner) {
+  Group taken;
+  std::erase_if(attributed_, [&](const auto& attributed) {
+    if (attributed.first == owner) taken.push_back(attributed.second);
+    return attributed.first == owner;
+  });
+  return taken;
+}
+
+void Zero3Coordinator::release_attributed(Partitioned& parameter) {
+  if (parameter.persists || stays_whole(parameter)) return;
+  partition(parameter);
+  available_ -= parameter.elements;
 }
 
 void Zero3Coordinator::partition(Partitioned& parameter) {

@@ -63,6 +63,13 @@ class Zero3Coordinator {
   void fetch(const Group& module);
   // It has run.
   void release(const Group& module);
+  // A checkpoint runs with `parameters`, which do not train, once more: they stay whole until take_attributed(owner), the module whose
+  // backward has begun last (deepspeed from 0.19.3, update_recompute_parameters). null: one that is never left.
+  using Owner = const void*;
+  void attribute(const Group& parameters, Owner owner);
+  // The owner's backward is over: what nothing else owns may be released.
+  [[nodiscard]] Group take_attributed(Owner owner);
+  void release_attributed(Partitioned& parameter);
   // The model runs with these, of another module, too (ds_active_sub_modules): that one's release leaves them whole.
   void hold(const Group& parameters) { held_ = parameters; }
   // The tensor is partitioned again; with hpZ its part of a node's secondary copy stays until the step.
@@ -91,6 +98,7 @@ class Zero3Coordinator {
   [[nodiscard]] bool is_absent(Partitioned& p) const { return !p.whole.defined() && in_flight_.count(&p) == 0; }
   [[nodiscard]] bool is_used_soon(const Partitioned& parameter) const;
   [[nodiscard]] std::int64_t last_fetched_for(const Partitioned& parameter) const;
+  [[nodiscard]] bool stays_whole(const Partitioned& parameter) const;
   const Group& kept_after(const Group& module);
   void invalidate();
   void release_in_flight();
@@ -101,6 +109,7 @@ class Zero3Coordinator {
   Trace trace_ = Trace::invalid;
   std::int64_t step_ = 0, available_ = 0;
   Group held_;
+  std::vector<std::pair<Owner, Partitioned*>> attributed_;
   std::vector<Group> order_;
   std::deque<Use> queue_;
   std::map<const Partitioned*, std::int64_t> fetched_for_;

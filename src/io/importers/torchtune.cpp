@@ -182,7 +182,9 @@ void read_step(KeyReader& reader, Draft& draft) {
   if (reader.flag("optimizer.fused") && plan_text(draft, "optimizer") == "adamw")
     draft.set("optimizer_impl", Value::of("fused"));
   draft.set("optimizer_in_backward", Value::of(reader.flag("optimizer_in_bwd")));
-  draft.set("clip", Value::of(reader.is_given("clip_grad_norm") && reader.text("clip_grad_norm") != "false"));
+  // The DPO recipes of adapters do not clip.
+  const bool clips = plan_text(draft, "stage") != "dpo" || plan_text(draft, "method") == "full";
+  draft.set("clip", Value::of(clips && reader.is_given("clip_grad_norm") && reader.text("clip_grad_norm") != "false"));
   const Value* compile = reader.given("compile");
   draft.set("compile", Value::of(compile != nullptr && (compile->is_map() || reader.flag("compile"))));
   if (reader.count("run_val_every_n_steps", 1)) draft.set("evaluation.batch", reader.count("batch_size_val", 1));
