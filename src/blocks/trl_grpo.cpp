@@ -2,6 +2,8 @@
 
 #include "blocks/layers.h"
 #include "blocks/trl_classic.h"
+#include "blocks/trl_liger.h"
+#include "blocks/trl_liger_grpo.h"
 
 namespace membill {
 namespace {
@@ -16,11 +18,27 @@ class GrpoRun : public TrlForward {
 
   Tensor loss(ModelModules& policy) {
     const Tensor attention_mask = column(f_.dims.N, DType::int64, "mask of prompts and completions");
+    if (runs_liger_loss(f_.plan)) return fused_by_liger(policy);
     const Tensor result = log_probabilities(f_, policy);
     return total(ratios(result));
   }
 
  private:
+  // compute_liger_loss of trl 0.24: the base model past the forward that Accelerate puts autocast around.
+  Tensor fused_by_liger(ModelModules& policy) {
+    r_.pause_autocast();
+    const Tensor hidden = decoder(f_, policy);
+    r_.set_items(f_.items.head);
+    const Tensor without_last =
+        part_of(f_, hidden, {positions(), f_.dims.h}, "gradient of the final states, zero-filled");
+    const Tensor part =
+        part_of(f_, without_last, {counted_, f_.dims.h}, "gradient of the states but the last, zero-filled");
+    Tensor loss = liger_policy_loss(f_, architecture_.head_matrix(policy.outer).weight, part);
+    if (f_.hooks != nullptr) f_.hooks->after_model();
+    r_.resume_autocast();
+    return loss;
+  }
+
   Tensor log_probabilities(Forward& f, ModelModules& modules) {
     if (is_classic()) return classic_log_probabilities_of(f, modules);
     const Tensor labels = column(f.dims.N, DType::int64, "labels of the completions");

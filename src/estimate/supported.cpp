@@ -189,14 +189,17 @@ std::string unbilled_joining(const Plan& plan) {
   return std::string(word_of(kStageWords, plan.stage)) + " without padding";
 }
 
-// With adapters and checkpointing it fails: the reference's layers are recomputed with the adapters on (trl 0.24, measured).
+// DPO with adapters and checkpointing fails: the reference's layers are recomputed with the adapters on (trl 0.24, measured). KTO
+// refuses adapters.
 std::string unbilled_liger_loss(const Plan& plan) {
   if (!runs_liger_loss(plan)) return {};
   if (!is_one_of(plan.engine, {Engine::torch, Engine::ddp}))
     return "use_liger_loss with engine " + std::string(word_of(kEngineWords, plan.engine));
+  if (plan.stage == Stage::grpo) return {};
   if (!has_reference(plan)) return "use_liger_loss with log-probabilities of the reference that were made before";
   const bool recomputes = plan.checkpointing.mode != Checkpointing::none;
   const bool adapters = plan.method != Method::full && plan.method != Method::freeze;
+  if (plan.stage == Stage::kto) return unless(!adapters, "use_liger_loss over adapters, which TRL 0.24's KTO refuses,");
   return unless(!recomputes || !adapters, "use_liger_loss over adapters with checkpointing, where TRL 0.24 fails,");
 }
 

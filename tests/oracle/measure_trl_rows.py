@@ -91,13 +91,20 @@ def join_rows():
 
 def leave_gradients():
     """With one micro-batch the gradient of Liger's loss is 1; the phantom says that it is not, and both products would be made."""
-    from liger_kernel.chunked_loss.fused_linear_preference import LigerFusedLinearPreferenceBase
+    import importlib
+    folder = "liger_kernel.chunked_loss."
+    bases = {"fused_linear_preference": ("LigerFusedLinearPreferenceBase", (None, "bias", None, None, None, None)),
+             "fused_linear_unpaired_preference": ("LigerFusedLinearUnpairedPreferenceBase", (None, None, "bias"))}
 
-    def backward(ctx, *_):
-        hidden, head, bias = ctx.saved_tensors
-        return hidden, head, None, bias, None, None, None, None
+    def backward_of(rest):
+        def backward(ctx, *_):
+            hidden, head, bias = ctx.saved_tensors
+            return hidden, head, *(bias if part else None for part in rest)
 
-    LigerFusedLinearPreferenceBase.backward = staticmethod(backward)
+        return staticmethod(backward)
+
+    for module, (name, rest) in bases.items():
+        getattr(importlib.import_module(folder + module), name).backward = backward_of(rest)
 
 
 def with_arguments(further):
@@ -123,7 +130,7 @@ def main():
     with_arguments(run.pop("args"))
     if run["stage"] == "dpo" and run.get("padding_free"):
         join_rows()
-    if run["stage"] == "dpo" and run["liger"] and run["accumulate"] == 1:
+    if row["job"].get("stage_args", {}).get("use_liger_loss") and run["accumulate"] == 1:
         leave_gradients()
     measured = measure_trl.measure({"id": row["id"], "config": row["config"], "run": run})
     requested = measured["bytes"].pop("requested")

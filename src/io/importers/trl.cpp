@@ -158,6 +158,7 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
     RolloutLengths lengths;
     lengths.prompt = reader.count("max_prompt_length", 1);
     lengths.batch = reader.count("per_device_train_batch_size", 1).value_or(lengths.batch);
+    if (reader.flag("use_liger_loss")) draft.set("stage_args.use_liger_loss", Value::of(true));
     return read_rollout(lengths, reader, draft);
   }
   std::string stage = trainer == "cpo" ? "simpo" : trainer;
@@ -223,6 +224,15 @@ void read_lengths(KeyReader& reader, Draft& draft) {
 void read_release(KeyReader& reader, Draft& draft) {
   reader.use("loss_type");
   take_release("trl", "1.16", draft);
+}
+
+// trl 1.16 trainer/dpo_trainer.py: off for the time being.
+void pad_pairs(KeyReader& reader, Draft& draft) {
+  const bool joins = plan_text(draft, "stage") == "dpo" && reader.flag("padding_free");
+  if (!joins || plan_text(draft, "software.trl").starts_with("0.")) return;
+  draft.set("padding_free", Value::of(false));
+  set_padded(draft);
+  draft.warnings.push_back("padding_free: trl 1.16's DPOTrainer pads its rows nevertheless");
 }
 
 // trl sft starts accelerate itself, by keys of the file or flags.
@@ -303,6 +313,7 @@ void read(const JobSource& source, Draft& draft) {
   read_lengths(reader, draft);
   read_offloading(reader, draft);
   read_release(reader, draft);
+  pad_pairs(reader, draft);
   state_what_is_left_out(reader, draft);
   read_preparation(draft);
   read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
