@@ -19,10 +19,12 @@ TrainingPlan with_code(const TrainingPlan& plan, Implementation implementation) 
 }
 
 // unsloth_zoo 2026.10 gradient_checkpointing.py: its checkpoints are autograd functions around a forward without gradients, whatever is
-// asked; what a layer's nodes would hold of such a forward (int8 linears their inputs) is not there.
+// asked; what a layer's nodes would hold of such a forward (int8 linears their inputs) is not there. Its training_utils.py
+// prepare_model_for_training, not PEFT's, prepares the model: what does not train stays in 16 bits.
 TrainingPlan as_unsloth_runs(const TrainingPlan& plan, Implementation implementation) {
   TrainingPlan result = with_code(plan, implementation);
   result.checkpointing.reentrant = result.checkpointing.mode != Checkpointing::none;
+  result.kbit_prepare = false;
   return result;
 }
 

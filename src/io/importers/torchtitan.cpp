@@ -252,9 +252,21 @@ void read_step(KeyReader& reader, const DataParallel& degrees, Draft& draft) {
   read_compile(reader, draft);
 }
 
+// torchao 0.18 float8/float8_linear.py: a linear saves its input and weight as they are, and casts both again in backward. Without
+// Inductor the casts make copies in fp32.
+void read_converters(KeyReader& reader, Draft& draft) {
+  if (reader.texts("model.converters").empty()) return;
+  if (reader.flag("compile.enable"))
+    draft.warnings.push_back(
+        "model.converters: linears in fp8 or MX are billed as 16-bit ones, whose inputs they save; the copies in 8 "
+        "bits "
+        "that last for one product are not");
+  else
+    reader.problem("model.converters", "linears in fp8 or MX are not billed without compile", "compile.enable true");
+}
+
 void read_rest(KeyReader& reader, Draft& draft) {
-  if (!reader.texts("model.converters").empty())
-    reader.problem("model.converters", "linears in fp8 or MX are not billed", "a list without any");
+  read_converters(reader, draft);
   draft.saves = reader.flag("checkpoint.enable") && !reader.flag("checkpoint.load_only");
   draft.saves_shards = true;
   if (draft.saves && reader.text("checkpoint.async_mode").value_or("disabled") != "disabled")
