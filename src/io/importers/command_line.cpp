@@ -1,5 +1,6 @@
 #include "io/importers/command_line.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -75,6 +76,9 @@ class CommandParser {
       }
     }
     const Value* config = flags.find("config");
+    if (config != nullptr && flags.find("module") != nullptr && runs_torchtitan())
+      return problems_.add({source_.file, "--config", "names a Python function of torchtitan 0.3, which is not read",
+                            "a TOML as 0.2.2 reads it by --job.config_file"});
     if (config != nullptr && config->is_string()) read_main_file(config->as_string(), "--config");
     const Value* titan = flags.find("job.config_file");
     if (titan != nullptr && titan->is_string()) read_main_file(titan->as_string(), "--job.config_file");
@@ -82,6 +86,12 @@ class CommandParser {
       if (key != "config" || source_.launch.program.size() < 2) set_dotted(source_.keys, key, std::move(value));
     }
     for (const std::string& key : removed_) remove_dotted(source_.keys, key);
+  }
+
+  [[nodiscard]] bool runs_torchtitan() const {
+    const std::vector<std::string>& program = source_.launch.program;
+    return std::any_of(program.begin(), program.end(),
+                       [](const std::string& word) { return word.find("torchtitan") != std::string::npos; });
   }
 
   void read_main_file(const std::string& path, const std::string& key) {
