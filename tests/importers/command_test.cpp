@@ -243,6 +243,12 @@ TEST_CASE("torchtune's recipes of pairs") {
   CHECK(plan.engine == Engine::fsdp2);
 }
 
+TEST_CASE("torchtune offloads beside checkpoints only") {
+  CHECK(problem_of("tune run lora_finetune_single_device --config llama3_1/8B_lora_single_device "
+                   "enable_activation_checkpointing=false enable_activation_offloading=true")
+            .find("enable_activation_offloading: stops the recipe without checkpoints") != std::string::npos);
+}
+
 TEST_CASE("references of OmegaConf are followed") {
   TrainingPlan plan;
   Problems problems;

@@ -171,7 +171,12 @@ void read_step(KeyReader& reader, Draft& draft) {
   if (!packed) draft.set("lengths", Value::of("varied"));
   const bool checkpoints = reader.flag("enable_activation_checkpointing");
   draft.set("checkpointing", Value::of(checkpoints ? "full" : "none"));
-  if (checkpoints && reader.flag("enable_activation_offloading")) draft.set("checkpointing.offload", Value::of(true));
+  if (reader.flag("enable_activation_offloading")) {
+    if (!checkpoints)
+      reader.problem("enable_activation_offloading", "stops the recipe without checkpoints",
+                     "enable_activation_checkpointing true");
+    draft.set("checkpointing.offload", Value::of(true));
+  }
   if (reader.text("ac_mode") == "selective") {
     const auto every = reader.text("ac_option");
     const Value number = every ? flag_value(*every) : Value();
