@@ -384,7 +384,7 @@ AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool m
   return choice;
 }
 
-Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+Tensor run_whole_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   if (f.prefix != nullptr) f.prefix->extend(call.dims, k, v);
   switch (call.choice.kernel) {
     case AttentionKernel::eager: return eager(f, call, q, k, v);

@@ -29,5 +29,7 @@ struct AttentionCall {
   Tensor bias{};  // added to the scores: one of rows heads·s, width s for all rows of the batch; it may be learned
 };
 [[nodiscard]] Tensor run_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
+// The same where the rank has whole sequences.
+[[nodiscard]] Tensor run_whole_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v);
 
 }  // namespace membill

@@ -57,7 +57,8 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   if (prompt) dims.t = symbols.define("t", "virtual tokens", plan.adapter.virtual_tokens);
   if (plan.method == Method::prefix) dims.past = symbols.define("t", "virtual tokens", plan.adapter.virtual_tokens);
   dims.s = text + dims.t;
-  if (plan.parallel.cp > 1) dims.s = symbols.ceil_div(dims.s, Size(plan.parallel.cp));
+  if (const std::int64_t ranks = plan.parallel.cp * plan.parallel.ulysses; ranks > 1)
+    dims.s = symbols.ceil_div(dims.s, Size(ranks));
   dims.N = symbols.alias("N",
                          pairs    ? "tokens of a micro-batch, chosen and rejected, 2·b·s"
                          : prompt ? "tokens of a micro-batch, virtual ones too, b·(s + t)"

@@ -5,6 +5,7 @@
 #include "blocks/matrix_adapters.h"
 #include "blocks/quantized.h"
 #include "blocks/rotation_adapter.h"
+#include "blocks/sequence_spread.h"
 #include "blocks/trained_rows.h"
 #include "blocks/vector_adapters.h"
 
@@ -52,7 +53,7 @@ Tensor llama_rms_norm(Forward& f, Module& module, Tensor x) {
 
 RotaryTables rotary_tables(Forward& f, const Size& rotary_dim, DType type) {
   Recorder& r = f.r;
-  const Size& s = f.dims.s;
+  const Size& s = brings_positions(f.plan) ? f.dims.N : f.dims.s;
   const bool grad = r.grad_enabled();
   r.set_grad_enabled(false);
   const Size half = r.symbols().ceil_div(rotary_dim, Size(2));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "blocks/attention.h"
+#include "blocks/sequence_spread.h"
 
 namespace membill {
 namespace {
@@ -58,8 +59,9 @@ void make_masks(Forward& f, LayerInputs& inputs) {
 
 LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor& hidden) const {
   LayerInputs inputs;
+  const Size& positions = brings_positions(f.plan) ? f.dims.N : f.dims.s;
   inputs.position_ids =
-      f.position_ids.defined() ? f.position_ids : f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
+      f.position_ids.defined() ? f.position_ids : f.r.empty({positions, Size(1)}, DType::int64, "position ids");
   make_masks(f, inputs);
   RotaryTables tables = rotary_tables(f, rotary_columns(f), rotary_type(hidden.dtype()));
   inputs.cos = std::move(tables.cos);

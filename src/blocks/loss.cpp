@@ -1,6 +1,8 @@
 #include "blocks/loss.h"
 
 #include "blocks/generations.h"
+#include "blocks/sequence_spread.h"
+#include "blocks/ulysses.h"
 
 namespace membill {
 namespace {
@@ -110,6 +112,7 @@ Tensor shifted_in_model(Forward& f, Tensor& logits) {
 }
 
 Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
+  if (gathers_token_losses(f.plan)) return loss_of_gathered_tokens(f, logits);
   if (generations(f.plan).logits_upcast_in_model) return loss_in_model(f, logits, labels);
   if (f.plan.loss == LossKind::chunked) return loss_in_chunks(f, logits, labels);
   Recorder& r = f.r;
@@ -118,6 +121,7 @@ Tensor causal_lm_loss(Forward& f, Tensor& logits, const Tensor& labels) {
   const Tensor flat = r.view(r.cast(logits, DType::fp32), {f.dims.N, V});
   if (generations(f.plan).logits_shifted_in_loss) return loss_of_shifted(f, flat, labels);
   r.set_items(f.items.loss_probabilities);
+  if (has_shifted_labels(f.plan)) return negative_log_likelihood(f, r.log_softmax(flat), labels);
   const Tensor padded = r.empty({f.dims.N + f.dims.b, Size(1)}, labels.dtype(), "padded labels");
   const Tensor shifted = r.empty({f.dims.N, Size(1)}, labels.dtype(), "shifted labels");
   return negative_log_likelihood(f, r.log_softmax(flat), shifted);

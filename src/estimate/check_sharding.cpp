@@ -1,9 +1,11 @@
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
+#include "blocks/sequence_spread.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
 #include "estimate/engines/placement.h"
 #include "estimate/rank_model.h"
+#include "estimate/sequence_checks.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -227,7 +229,8 @@ void check_cards(const TrainingPlan& plan, const Hardware& hardware, Problems& p
                       " no multiple of tp x pp x cp x ulysses" + (replica == 0 ? "" : ", " + std::to_string(replica)),
                   ""});
   } else if (plan.sharding.shard_group && *plan.sharding.shard_group >= 1) {
-    divides(*plan.sharding.shard_group, count / replica, "sharding.shard_group", "data-parallel cards", problems);
+    divides(*plan.sharding.shard_group, count / replica * sequence_ranks(plan), "sharding.shard_group",
+            "data-parallel cards", problems);
   }
   divides(static_cast<std::int64_t>(engine_number(plan, "zero_hpz_partition_size", 1)), count,
           "sharding.zero_hpz_partition_size", "cards", problems);
@@ -296,7 +299,6 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
 }
 
 void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
-  const ParallelPlan& p = plan.parallel;
   check_tensor_parallel(model, plan, problems);
   check_pipeline(model, plan, problems);
   check_megatron(model, plan, problems);
@@ -304,10 +306,7 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_capacity(plan, problems);
   check_saved_activations(plan, problems);
   check_deepspeed_checkpoint(model, plan, problems);
-  if (p.cp > 1 && plan.seq >= 1 && plan.seq % (2 * p.cp) != 0) {
-    problems.add({"", "parallel.cp", "needs a seq that is a multiple of 2 x cp, " + std::to_string(2 * p.cp), ""});
-  }
-  if (p.ulysses > 1) divides(p.ulysses, plan.seq, "parallel.ulysses", "tokens of a sequence", problems);
+  check_sequence_ranks(model, plan, problems);
   check_cards(plan, hardware, problems);
 }
 

@@ -1,6 +1,7 @@
 #include "estimate/communicators.h"
 
 #include "base/engine_keys.h"
+#include "blocks/sequence_spread.h"
 #include "estimate/engines/placement.h"
 #include "estimate/rank_model.h"
 
@@ -92,6 +93,7 @@ std::vector<Communicator> communicators(const TrainingPlan& plan, const Hardware
     if (runs_mics(plan)) groups.add("runtime.communicator.shard", sharding_ranks(plan, hardware));
     if (runs_mics(plan)) groups.add("runtime.communicator.replica", count / sharding_ranks(plan, hardware));
   }
+  groups.add("runtime.communicator.sequence", sequence_ranks(plan));
   if (plan.sharding.fsdp == "hybrid_shard") {
     const std::int64_t shards = sharding_ranks(plan, hardware);
     groups.add("runtime.communicator.shard", shards);

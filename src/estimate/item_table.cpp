@@ -86,6 +86,7 @@ constexpr std::array kRows = {
     ItemRow{"runtime.communicator.tensor", "communicator of the tensor-parallel ranks", "runtime", kGroup},
     ItemRow{"runtime.communicator.pipeline", "communicator of the pipeline's stages", "runtime", kGroup},
     ItemRow{"runtime.communicator.embedding", "communicator of the stages that share the embedding", "runtime", kGroup},
+    ItemRow{"runtime.communicator.sequence", "communicator of the ranks that share a sequence", "runtime", kGroup},
     ItemRow{"runtime.communicator.context", "communicator of the context-parallel ranks", "runtime", kGroup},
     ItemRow{"runtime.communicator.data", "communicator of the data-parallel ranks", "runtime", kGroup},
     ItemRow{"runtime.communicator.model", "communicator for the norm of the gradients", "runtime", kGroup},

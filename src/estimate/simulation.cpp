@@ -7,6 +7,7 @@
 #include "blocks/generate.h"
 #include "blocks/generations.h"
 #include "blocks/megatron_router.h"
+#include "blocks/sequence_spread.h"
 #include "blocks/serve.h"
 #include "blocks/torchtune_pairs.h"
 #include "estimate/engines/engine.h"
@@ -194,7 +195,7 @@ class JobRun {
 
   // The Trainer fetches the batches of all micro-steps before the first, while it still holds the last step's.
   void fetch_batches() {
-    const Size tokens = dims_.text * Size(plan_.accumulate);
+    const Size tokens = dims_.text * Size(sequence_ranks(plan_) * plan_.accumulate);  // whole sequences
     std::vector<Tensor> batch{new_ids(tokens, "token ids of the step")};
     for (const DType type : stage_->further_batch_tensors())
       batch.push_back(r_.empty({tokens, Size(1)}, type, "labels, masks and positions of the step", inputs_item()));

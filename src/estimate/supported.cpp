@@ -15,6 +15,7 @@
 #include "catalog/plan_fields/words.h"
 #include "estimate/engines/bf16_optimizer.h"
 #include "estimate/engines/placement.h"
+#include "estimate/sequence_checks.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
 #include "program/aten_operators.h"
@@ -209,8 +210,6 @@ std::string unbilled_parallelism(const Plan& plan) {
   const std::pair<std::string_view, std::int64_t> degrees[] = {
       {"tensor parallelism (tp ", layers ? 1 : p.tp},
       {"a pipeline (pp ", p.pp},
-      {"context parallelism (cp ", p.cp},
-      {"Ulysses (ulysses ", p.ulysses},
       {"expert parallelism (ep ", p.ep},
       {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
   if (plan.engine == Engine::megatron) return {};
@@ -218,7 +217,7 @@ std::string unbilled_parallelism(const Plan& plan) {
     if (degree > 1)
       return std::string(name) + std::to_string(degree) + ") with engine " +
              std::string(word_of(kEngineWords, plan.engine));
-  return {};
+  return unbilled_sequence_parallelism(plan);
 }
 
 std::string unbilled_evaluation(const Plan& plan) {
@@ -295,7 +294,9 @@ constexpr std::array kLimits{
           },
           "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
-    Limit{"parallel", unbilled_parallelism, "degrees of 1"},
+    Limit{
+        "parallel", unbilled_parallelism,
+        "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, attention sdpa or flash"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16, fp16 or nf4 weights with engine torch or fsdp2"},
     Limit{"implementation", unbilled_torchtitan,
           "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},

@@ -89,6 +89,8 @@ constexpr std::array kMessages{
                "专家梯度范数的通信器"},
     MessageRow{"runtime.communicator.router", "communicator of the router's auxiliary loss", "路由辅助损失的通信器"},
     MessageRow{"runtime.communicator.replica", "communicator of the replicas of a shard", "分片副本组的通信器"},
+    MessageRow{"runtime.communicator.sequence", "communicator of the ranks that share a sequence",
+               "序列并行组的通信器"},
     MessageRow{"runtime.communicator.context", "communicator of the context-parallel ranks", "上下文并行组的通信器"},
     MessageRow{"runtime.communicator.data", "communicator of the data-parallel ranks", "数据并行组的通信器"},
     MessageRow{"runtime.communicator.model", "communicator for the norm of the gradients", "梯度范数的通信器"},

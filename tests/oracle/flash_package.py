@@ -60,6 +60,26 @@ def flash_attn_varlen_func(q, k, v, cu_seqlens_q=None, cu_seqlens_k=None, max_se
     return Varlen.apply(q, k, v, cu_seqlens_q)
 
 
+def varlen_forward(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0, softmax_scale=None, causal=False,
+                   window_size_left=-1, window_size_right=-1, softcap=0.0, alibi_slopes=None, return_softmax=False):
+    tokens, heads, _ = q.shape
+    statistic = torch.empty((heads, tokens), dtype=torch.float32, device=q.device)
+    return torch.empty_like(q), statistic, None, torch.empty(2, dtype=torch.int64, device=q.device)
+
+
+def varlen_backward(dout, q, k, v, out, softmax_lse, dq, dk, dv, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0,
+                    softmax_scale=None, causal=False, window_size_left=-1, window_size_right=-1, softcap=0.0, alibi_slopes=None,
+                    deterministic=False, rng_state=None):
+    """csrc/flash_attn/flash_api.cpp mha_varlen_bwd, which wants a gradient whose last axis is contiguous."""
+    tokens, heads, width = q.shape
+    rows = tokens + TILE * (cu_seqlens_q.numel() - 1)
+    delta = torch.empty((heads, rows), dtype=torch.float32, device=q.device)
+    sums = torch.empty((rows, heads, rounded(width)), dtype=torch.float32, device=q.device)
+    if k.shape[1] != heads:
+        all_keys, all_values = (torch.empty((k.shape[0], heads, width), dtype=k.dtype, device=q.device) for _ in range(2))
+    return delta
+
+
 def flash_attn_func(*arguments, **named):
     raise NotImplementedError("rows without a mask run torch's own flash kernel here")
 
@@ -93,3 +113,9 @@ def install():
     models.PreTrainedModel._flash_attn_can_dispatch = lambda self, *a, **k: True
     handed_on = lambda *arguments, attention_mask=None, **named: attention_mask
     masks.ALL_MASK_ATTENTION_FUNCTIONS._global_mapping["flash_attention_2"] = handed_on
+
+
+def install_kernels():
+    """The package's functions below its autograd, as ring-flash-attn calls them."""
+    module("flash_attn.flash_attn_interface", _flash_attn_varlen_forward=varlen_forward, _flash_attn_varlen_backward=varlen_backward,
+           _flash_attn_forward=None, _flash_attn_backward=None)

@@ -87,6 +87,8 @@ constexpr std::array kEngineKeys{
     EngineKey{"moe_router_dtype", KeyKind::word, "fp32", "Megatron: type of the router's logits and weights"},
     EngineKey{"distribute_saved_activations", KeyKind::boolean, "",
               "Megatron: what full recompute keeps is split over the tensor-parallel ranks"},
+    EngineKey{"sequence_code", KeyKind::word, "accelerate ms-swift verl axolotl",
+              "whose code spreads sequences over ranks"},
     EngineKey{"pipeline_deallocate", KeyKind::boolean, "", "Megatron: a stage frees its output once it is sent"},
 };
 

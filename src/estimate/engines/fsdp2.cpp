@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "blocks/parameter_reader.h"
+#include "blocks/sequence_spread.h"
 #include "blocks/trl_head.h"
 #include "estimate/engines/fsdp2_unit.h"
 
@@ -76,6 +77,8 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
   void after_layer(int unit, int layer) override {
     if (Fsdp2Unit* now = find(unit, layer)) leave(*now);
   }
+  // The model returns logits; the root's backward begins with their gradient.
+  [[nodiscard]] bool loss_is_outside() const { return gathers_token_losses(plan_); }
   // Under PEFT accelerate finds no final norm (fsdp_utils.py _find_final_norm): a head that is only read stays sharded, and DTensor's
   // full_tensor() gathers it for its reader.
   [[nodiscard]] bool leaves_head() const { return has_adapters(plan_) && reads_head(plan_) && !tied_; }
@@ -93,6 +96,8 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
     return r_.with_backward_hook(hidden, [this] { after_unit_backward(tail_); });
   }
   Tensor after_head(Tensor logits) override {
+    if (loss_is_outside() && tail_.tensors.empty())
+      return r_.with_backward_hook(logits, [this] { prefetch(root_.position); });
     if (tail_.tensors.empty() || leaves_head()) return logits;
     return r_.with_backward_hook(logits, [this] { before_unit_backward(tail_); });
   }
@@ -122,7 +127,7 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
   void before_backward() override {
     const std::size_t unused =
         leaves_head() && !tail_.tensors.empty() ? 1 : 0;  // the last unit, whose forward did not run
-    if (!root_.tensors.empty() && !root_.reshards) prefetch(root_.position - unused);
+    if (!root_.tensors.empty() && !root_.reshards && !loss_is_outside()) prefetch(root_.position - unused);
   }
 
   void after_backward() override {

@@ -8,6 +8,7 @@
 
 #include "estimate/engines/flat_groups.h"
 #include "estimate/engines/placement.h"
+#include "estimate/engines/sent_gradients.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -140,7 +141,7 @@ class Zero12 : public EngineRun {
 
   // torch_autocast.py: gradients of torch.nn.Linear are sent in the type of autocast, and wait in a bucket of their own.
   void make_buckets(const JobModules& job) {
-    buckets_.emplace_back().sent = type_;
+    buckets_.emplace_back().sent = sent_dtype(plan_);
     if (!runs_torch_autocast(plan_)) return;
     buckets_.emplace_back().sent = regime(plan_.precision).compute;
     linears_ = parameters_of_linears(job);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "estimate/engines/sent_gradients.h"
 #include "estimate/engines/zero3_host.h"
 #include "membill/catalog.h"
 
@@ -20,7 +21,7 @@ Zero3Reducer::Zero3Reducer(Recorder& recorder, const TrainingPlan& plan, std::in
       gradient_type_(accumulation_dtype(plan)),
       bucket_item_(recorder.writer().item("buffers.reduce_bucket")),
       gradient_item_(recorder.writer().item("gradients")) {
-  buckets_.emplace_back().sent = type_;
+  buckets_.emplace_back().sent = sent_dtype(plan);
   if (runs_torch_autocast(plan)) buckets_.emplace_back().sent = regime(plan.precision).compute;
 }
 
@@ -55,8 +56,8 @@ void Zero3Reducer::scatter(const Bucket& bucket) {
   Tensor joined;
   if (bucket.waiting.size() > 1 || padded != bucket.filled)
     joined = flat(padded, bucket.sent, "gradients, joined", bucket_item_);
-  if (gradient_type_ == DType::fp32 && bucket.sent != DType::fp32)
-    flat(padded / ranks_, DType::fp32, "partitions in fp32", gradient_item_);
+  if (gradient_type_ != bucket.sent)
+    flat(padded / ranks_, gradient_type_, "partitions as they accumulate", gradient_item_);
 }
 
 void Zero3Reducer::reduce(Bucket& bucket) {

@@ -8,6 +8,7 @@
 #include "io/importers/formats.h"
 #include "io/importers/fsdp.h"
 #include "io/importers/rollout.h"
+#include "io/importers/sequence_ranks.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -239,10 +240,10 @@ void read_engine(KeyReader& reader, const JobSource& source, Draft& draft) {
   }
   if (source.launch.accelerate) read_accelerate_part(*source.launch.accelerate, source.launch.accelerate_file, draft);
   for (const auto& [key, plan] :
-       {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("context_parallel_size", "parallel.cp"),
-        std::pair("expert_parallel_size", "parallel.ep")}) {
+       {std::pair("tensor_parallel_size", "parallel.tp"), std::pair("expert_parallel_size", "parallel.ep")}) {
     if (const auto degree = reader.count(key, 1); degree.value_or(1) > 1) draft.set(plan, degree);
   }
+  spread_sequences(reader.count("context_parallel_size", 1), "parallel.cp", "axolotl", draft);
   take_data_parallel(reader, "dp_replicate_size", "dp_shard_size", draft);
   if (const auto bucket = reader.count("ddp_bucket_cap_mb", 1); bucket && plan_text(draft, "engine").empty())
     draft.set("sharding.bucket_cap_mb", bucket);

@@ -192,8 +192,10 @@ void take_data_parallel(KeyReader& reader, std::string_view replicas_key, std::s
     return reader.problem(replicas > 1 ? replicas_key : shards_key, "makes more than a million cards");
   if (!world_size(draft) && replicas * shards > 1) draft.processes = replicas * shards * others;
   if (replicas == 1 || shards == 1 || plan_text(draft, "sharding.fsdp").empty()) return;
+  const Value* sequence_ranks = draft.plan.find("parallel.cp");  // which divide parameters, too
   draft.set("sharding.fsdp", Value::of("hybrid_shard"));
-  draft.set("sharding.shard_group", std::optional(shards));
+  draft.set("sharding.shard_group",
+            std::optional(sequence_ranks == nullptr ? shards : shards * sequence_ranks->as_int()));
 }
 
 JobFile finish_draft(Draft& draft) {

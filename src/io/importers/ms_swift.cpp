@@ -5,6 +5,7 @@
 #include "io/importers/formats.h"
 #include "io/importers/ms_swift_keys.h"
 #include "io/importers/rollout.h"
+#include "io/importers/sequence_ranks.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -292,7 +293,7 @@ void read(const JobSource& source, Draft& draft) {
   read_optimizers(reader, draft);
   set_attention(reader.text("attn_impl").value_or(reader.flag("use_flash_attn") ? "flash_attn" : "sdpa"), "attn_impl",
                 draft);
-  if (const auto sp = reader.count("sequence_parallel_size", 1); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
+  spread_sequences(reader.count("sequence_parallel_size", 1), "parallel.ulysses", "ms-swift", draft);
   read_sharding_arguments(reader, source.launch, draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);

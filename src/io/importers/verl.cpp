@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/sequence_ranks.h"
 
 namespace membill::io {
 namespace {
@@ -103,8 +104,7 @@ void read_engine(KeyReader& reader, bool newest, Draft& draft) {
   draft.set("sharding.offload", Value::of(offload ? "optimizer+param" : "none"));
   draft.set("sharding.param_dtype", Value::of("bf16"));
   draft.set("sharding.reduce_dtype", Value::of("fp32"));
-  if (const auto degree = reader.count("ulysses_sequence_parallel_size", 1); degree.value_or(1) > 1)
-    draft.set("parallel.ulysses", degree);
+  spread_sequences(reader.count("ulysses_sequence_parallel_size", 1), "parallel.ulysses", "verl", draft);
 }
 
 int claim(const JobSource& source) {
