@@ -3,6 +3,7 @@
 #include "blocks/layers.h"
 #include "blocks/loss.h"
 #include "blocks/prompt.h"
+#include "blocks/tensor_parallel_head.h"
 
 namespace membill {
 
@@ -56,6 +57,7 @@ Tensor Architecture::loss(Forward& f, const Modules& outer, Tensor hidden, const
                           Tensor* outputs) const {
   if (f.plan.loss == LossKind::fused) return cut_loss(f, head_matrix(outer).weight, hidden);
   Tensor logits = head(f, outer, hidden);
+  if (gathers_split_logits(f.plan)) logits = with_gathered_logits(f, std::move(logits));
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = causal_lm_loss(f, logits, labels);
   if (outputs != nullptr) *outputs = std::move(logits);

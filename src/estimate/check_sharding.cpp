@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "blocks/sequence_spread.h"
@@ -6,6 +11,7 @@
 #include "estimate/engines/placement.h"
 #include "estimate/rank_model.h"
 #include "estimate/sequence_checks.h"
+#include "estimate/split_model.h"
 #include "membill/catalog.h"
 
 namespace membill {
@@ -32,6 +38,18 @@ const MoeShape* first_moe(const ModelSpec& model) {
     }
   }
   return nullptr;
+}
+
+// Types whose linears AutoTP divides one by one. A tied head gets no part of its own in DeepSpeed 0.19.8.
+void check_split_layers(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  constexpr std::array kTypes{std::string_view("llama"), std::string_view("mistral"), std::string_view("qwen2"),
+                              std::string_view("qwen3")};
+  if (!splits_layers(plan)) return;
+  if (std::find(kTypes.begin(), kTypes.end(), model.model_type) == kTypes.end())
+    problems.add({"", "parallel.tp", "AutoTP is not billed for model type " + model.model_type, "parallel.tp 1"});
+  if (model.tied_embeddings)
+    problems.add({"", "parallel.tp", "AutoTP over a head that is tied to the embedding is not billed", "parallel.tp 1"});
+  divides(plan.parallel.tp, model.vocab, "parallel.tp", "rows of the vocabulary", problems);
 }
 
 void check_tensor_parallel(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
@@ -300,6 +318,7 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
 
 void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
   check_tensor_parallel(model, plan, problems);
+  check_split_layers(model, plan, problems);
   check_pipeline(model, plan, problems);
   check_megatron(model, plan, problems);
   check_experts(model, plan, hardware, problems);

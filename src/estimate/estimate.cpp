@@ -18,6 +18,7 @@
 #include "estimate/rank_model.h"
 #include "estimate/saving.h"
 #include "estimate/simulation.h"
+#include "estimate/split_model.h"
 #include "estimate/stage_run.h"
 #include "estimate/stored_weights.h"
 #include "estimate/verdict.h"
@@ -28,6 +29,7 @@ namespace membill {
 namespace {
 
 std::int64_t trainable_parameters(const ModelSpec& model, const TrainingPlan& plan, const Simulation& job) {
+  if (splits_layers(plan)) return model.parameters();
   if (!runs_megatron_layers(plan)) return job.trainable_parameters;
   if (has_adapters(plan)) return megatron_adapter_parameters(model, plan);
   std::int64_t idle = 0;

@@ -20,6 +20,7 @@
 #include "estimate/rank_model.h"
 #include "estimate/runtime_lines.h"
 #include "estimate/saving.h"
+#include "estimate/split_model.h"
 #include "estimate/stage_run.h"
 #include "program/saved_on_host.h"
 
@@ -366,9 +367,7 @@ class JobRun {
 Simulation simulate_kind(const ModelSpec& given_model, const TrainingPlan& given_plan, const Hardware& hardware,
                          Kind kind) {
   const TrainingPlan plan = staged_plan(given_model, given_plan);
-  const ModelSpec model = plan.implementation == Implementation::megatron
-                              ? rank_model(given_model, plan, pipeline_stage(plan, hardware))
-                              : staged_model(given_model, given_plan);
+  const ModelSpec model = model_on_rank(given_model, given_plan, plan, hardware);
   const auto run_job = [tied = given_model.tied_embeddings](auto&&... inputs) {
     Simulation job = JobRun(inputs...).run();
     job.tied_embeddings = tied;

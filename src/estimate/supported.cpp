@@ -16,6 +16,7 @@
 #include "estimate/engines/bf16_optimizer.h"
 #include "estimate/engines/placement.h"
 #include "estimate/sequence_checks.h"
+#include "estimate/split_model.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
 #include "program/aten_operators.h"
@@ -204,15 +205,29 @@ std::string unbilled_liger_loss(const Plan& plan) {
   return unless(!recomputes || !adapters, "use_liger_loss over adapters with checkpointing, where TRL 0.24 fails,");
 }
 
+// DeepSpeed's AutoTP over Transformers' layers is billed. accelerate 1.15 prepares FSDP2's by a class that Transformers 5 no longer has.
+std::string unbilled_tensor_parallelism(const Plan& plan) {
+  if (plan.parallel.tp == 1 || runs_megatron_layers(plan)) return {};
+  const std::string degree = "tensor parallelism (tp " + std::to_string(plan.parallel.tp) + ")";
+  const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
+  if (!splits_layers(plan)) {
+    const bool accelerate = plan.engine == Engine::fsdp2 && plan.implementation == Implementation::hf;
+    return degree + " with engine " + std::string(word_of(kEngineWords, plan.engine)) +
+           (accelerate ? ", which accelerate 1.15 fails to prepare over Transformers 5," : "");
+  }
+  if (plan.sharding.zero == 3) return degree + " with ZeRO-3";
+  if (plan.method != Method::full || weight_format(plan.weights).quantized) return degree + " with adapters";
+  return unless(supervised, degree + " in stage " + std::string(word_of(kStageWords, plan.stage)));
+}
+
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
-  const bool layers = plan.engine == Engine::deepspeed && plan.implementation == Implementation::megatron;
+  if (plan.engine == Engine::megatron) return {};
+  if (std::string tensors = unbilled_tensor_parallelism(plan); !tensors.empty()) return tensors;
   const std::pair<std::string_view, std::int64_t> degrees[] = {
-      {"tensor parallelism (tp ", layers ? 1 : p.tp},
       {"a pipeline (pp ", p.pp},
       {"expert parallelism (ep ", p.ep},
       {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
-  if (plan.engine == Engine::megatron) return {};
   for (const auto& [name, degree] : degrees)
     if (degree > 1)
       return std::string(name) + std::to_string(degree) + ") with engine " +
@@ -296,7 +311,8 @@ constexpr std::array kLimits{
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
     Limit{
         "parallel", unbilled_parallelism,
-        "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, attention sdpa or flash"},
+        "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, attention sdpa or flash; "
+        "tp of full training with engine deepspeed below ZeRO-3"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16, fp16 or nf4 weights with engine torch or fsdp2"},
     Limit{"implementation", unbilled_torchtitan,
           "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},

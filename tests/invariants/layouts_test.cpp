@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "estimate/rank_model.h"
+#include "estimate/split_model.h"
 #include "membill/catalog.h"
 #include "membill/estimate.h"
 #include "support/catch.h"
@@ -102,6 +103,23 @@ TEST_CASE("random layouts: what all of Megatron's ranks hold sums to the model")
     CHECK(held_by_all(model, plan) == model.parameters() + (twice ? model.vocab * model.hidden : 0));
   }
   CHECK(billed >= kLeast);
+}
+
+TEST_CASE("random models: what AutoTP's ranks hold sums to the model") {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    Draw draw(seed);
+    const ModelSpec model = random_model(draw, 8);
+    if (has_experts(model)) continue;
+    const std::int64_t ranks = draw.among({2, 4, 8});
+    std::int64_t sum = 0;
+    for (const Section& section : split_model(model, ranks).sections)
+      for (const TensorSpec& tensor : section.kinds.front().tensors) {
+        const bool whole = tensor.split == SplitAxis::none || tensor.role == TensorRole::embedding;
+        sum += tensor.elements() * section.repeats() * (whole ? 1 : ranks);
+      }
+    INFO("seed " << seed << ", " << model.model_type << ", " << ranks << " ranks");
+    CHECK(sum == model.parameters());
+  }
 }
 
 }  // namespace membill

@@ -1,10 +1,11 @@
-"""Runs one rank of many of jobs whose sequences are spread over ranks, by the code that does so; one JSON line per job.
+"""Runs one rank of many of jobs whose sequences or layers are split over ranks, by the code that does so; one JSON line per job.
 
-usage: measure_sequence.py < rows.jsonl > measured.jsonl
+usage: measure_parallel.py < rows.jsonl > measured.jsonl
 
-rows: those of data/measurements/oracle-sequence.jsonl; `run` is what measure_sharded.py calls a run, with
+rows: those of data/measurements/oracle-parallel.jsonl; `run` is what measure_sharded.py calls a run, with
   spread    torch (context_parallel), deepspeed (UlyssesSPAttentionHF), ms-swift, verl, axolotl (llama3's ring of ring-flash-attn)
   degree    ranks that share a sequence
+  tp        ranks that share a layer (DeepSpeed's AutoTP)
 With engine trainer it is Hugging Face's Trainer itself, whose accelerate spreads sequences (torch).
 measure_sharded.py is to be on PYTHONPATH; so are verl, ms-swift and ring-flash-attn for theirs (their files are loaded one by one)."""
 import contextlib
@@ -214,11 +215,11 @@ REAL = {"engine": base.measure_engine, "trainer": base.measure_trainer}
 def prepare(row, run):
     if run["engine"] == "trainer":
         return PREPARE(row, run)
-    if run["spread"] in ("verl", "axolotl"):
+    if run.get("spread") in ("verl", "axolotl"):
         flash_package.install()
         row = {**row, "job": {**row["job"], "attention": "flash", "attention_mask": True}}
     model = models.prepare(models.build(row["config"], row["job"]), row["job"])
-    SPREAD.append(SPREADS[run["spread"]](model, run))
+    SPREAD.append(SPREADS[run["spread"]](model, run) if "spread" in run else None)
     return model
 
 
@@ -227,6 +228,8 @@ SPREAD = []
 
 def forward(engine, ids):
     spread, run = SPREAD[0], engine.run
+    if spread is None:
+        return FORWARD[base.DeepSpeedEngine if run["engine"] == "deepspeed" else base.Engine](engine, ids)
     spread.whole = ids
     inputs = spread.inputs(ids)
     amp = run.get("amp", "none")
@@ -238,12 +241,19 @@ def forward(engine, ids):
 
 def backward(engine, loss):
     (BACKWARD[type(engine)] if type(engine) in BACKWARD else BACKWARD[base.Engine])(engine, loss)
-    SPREAD[0].left.__exit__(None, None, None)
+    if SPREAD[0] is not None:
+        SPREAD[0].left.__exit__(None, None, None)
+
+
+def configure(engine, row, run):
+    CONFIGURE(engine, row, run)
+    if run.get("tp", 1) > 1:
+        engine.ds["tensor_parallel"] = {"autotp_size": run["tp"]}
 
 
 def measured(kind, row, run):
     return {**{key: row[key] for key in ("config", "job", "run")}, **REAL[kind](row, run),
-            "source": "tests/oracle/measure_sequence.py on the phantom GPU, torch " + torch.__version__}
+            "source": "tests/oracle/measure_parallel.py on the phantom GPU, torch " + torch.__version__}
 
 
 def measure(row, run):
@@ -261,6 +271,8 @@ def measure_trainer(row, run):
 
 
 base.measure_engine, base.measure_trainer = measure, measure_trainer
+FORWARD = {base.Engine: base.Engine.forward, base.DeepSpeedEngine: base.DeepSpeedEngine.forward}
+CONFIGURE, base.DeepSpeedEngine.config = base.DeepSpeedEngine.config, configure
 base.Engine.forward = base.DeepSpeedEngine.forward = forward
 PREPARE, base.prepare = base.prepare, prepare
 BACKWARD = {base.Engine: base.Engine.backward, base.DeepSpeedEngine: base.DeepSpeedEngine.backward}
