@@ -48,7 +48,8 @@ void check_split_layers(const ModelSpec& model, const TrainingPlan& plan, Proble
   if (std::find(kTypes.begin(), kTypes.end(), model.model_type) == kTypes.end())
     problems.add({"", "parallel.tp", "AutoTP is not billed for model type " + model.model_type, "parallel.tp 1"});
   if (model.tied_embeddings)
-    problems.add({"", "parallel.tp", "AutoTP over a head that is tied to the embedding is not billed", "parallel.tp 1"});
+    problems.add(
+        {"", "parallel.tp", "AutoTP over a head that is tied to the embedding is not billed", "parallel.tp 1"});
   divides(plan.parallel.tp, model.vocab, "parallel.tp", "rows of the vocabulary", problems);
 }
 

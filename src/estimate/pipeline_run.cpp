@@ -100,6 +100,7 @@ void PipelineRun::forward(const PipelineTurn& turn) {
   auto pass = std::make_unique<Pass>();
   if (!is_first(turn.chunk)) {
     pass->input = received("output of the stage before");
+    held_.erase(turn.chunk);
     pass->input.body().requires_grad = true;
     pass->input.body().leaf = &pass->leaf;
   }
@@ -166,6 +167,8 @@ void PipelineRun::backward(const PipelineTurn& turn) {
   r.drop_graph();
   const bool first = is_first(turn.chunk);
   input_gradient_ = first ? Tensor() : std::move(pass->leaf.gradient);
+  // megatron-core 0.16 transformer_block.py set_input_tensor
+  if (!first && turn.micro_batch == place_.micro_batches - 1) held_[turn.chunk] = {pass->input, input_gradient_};
   if (is_interleaved()) return;
   finished_input_ = first ? std::move(pass->leaf.value) : std::move(pass->input);
   if (first) finished_gradient_ = std::move(pass->leaf.gradient);

@@ -13,9 +13,16 @@ namespace membill {
 
 class PipelineRun {
  public:
-  // `f` and `modules` outlive the run.
-  PipelineRun(Forward& f, const Architecture& architecture, ModelModules& modules, const PipelineStage& place)
-      : f_(f), architecture_(architecture), modules_(modules), place_(place) {}
+  // What an attribute of a chunk's model holds from its last forward of a step to the first of the next.
+  struct HeldInput {
+    Tensor input, gradient;
+  };
+  using HeldInputs = std::map<std::int64_t, HeldInput>;  // by chunk
+
+  // `f`, `modules` and `held` outlive the run.
+  PipelineRun(Forward& f, const Architecture& architecture, ModelModules& modules, const PipelineStage& place,
+              HeldInputs& held)
+      : f_(f), architecture_(architecture), modules_(modules), place_(place), held_(held) {}
 
   void step();
 
@@ -48,6 +55,7 @@ class PipelineRun {
   const Architecture& architecture_;
   ModelModules& modules_;
   PipelineStage place_;
+  HeldInputs& held_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::unique_ptr<Pass>> passes_;  // by chunk and micro-batch
   // Variables of the schedule: the last gradients, and the input that the graph of the last output holds.
   Tensor output_gradient_, input_gradient_, finished_input_, finished_gradient_;

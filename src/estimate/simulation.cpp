@@ -222,7 +222,7 @@ class JobRun {
     PipelineStage place{plan_.parallel.pp, pipeline_stage(plan_, hardware_), plan_.parallel.virtual_pp,
                         plan_.accumulate};
     place.micro_batches = distinct_micro_batches(place);
-    PipelineRun(forward, *program_, job.model, place).step();
+    PipelineRun(forward, *program_, job.model, place, pipeline_inputs_).step();
   }
 
   void keep_lasting(Forward& forward) {
@@ -359,6 +359,7 @@ class JobRun {
   std::vector<Tensor> loop_variables_;
   std::unique_ptr<Parameter> left_leaf_;
   std::vector<Tensor> workspaces_, lasting_;
+  PipelineRun::HeldInputs pipeline_inputs_;
   std::unique_ptr<InputKeeper> checkpoint_inputs_ = deepspeed_inputs(plan_);
   std::unique_ptr<EngineRun> engine_;
   const Architecture* program_ = nullptr;

@@ -9,8 +9,8 @@ namespace {
 
 // deepspeed 0.19 module_inject/layers.py: LinearLayer divides rows of the weight, LinearAllreduce columns; the head's rows are divided.
 void split(TensorSpec& tensor, std::int64_t ranks) {
-  const bool rows = tensor.split == SplitAxis::column ||
-                    (tensor.split == SplitAxis::vocab && tensor.role == TensorRole::head);
+  const bool rows =
+      tensor.split == SplitAxis::column || (tensor.split == SplitAxis::vocab && tensor.role == TensorRole::head);
   if (rows) tensor.shape.front() /= ranks;
   if (tensor.split == SplitAxis::row) tensor.shape.back() /= ranks;
 }
@@ -34,8 +34,7 @@ bool splits_layers(const TrainingPlan& plan) { return gathers_split_logits(plan)
 
 ModelSpec model_on_rank(const ModelSpec& given, const TrainingPlan& given_plan, const TrainingPlan& plan,
                         const Hardware& hardware) {
-  if (plan.implementation == Implementation::megatron)
-    return rank_model(given, plan, pipeline_stage(plan, hardware));
+  if (plan.implementation == Implementation::megatron) return rank_model(given, plan, pipeline_stage(plan, hardware));
   const ModelSpec staged = staged_model(given, given_plan);
   return splits_layers(plan) ? split_model(staged, plan.parallel.tp) : staged;
 }

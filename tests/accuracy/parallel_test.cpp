@@ -27,7 +27,8 @@ std::string code_of(const OracleRow& row) {
 TEST_CASE("ranks that share sequences or layers are not further off than recorded") {
   constexpr double kWorstRequested = 0.001, kWorstAllocated = 0.02;
   constexpr std::size_t kLeastRows = 54;
-  Scoreboard board("oracle rows of split sequences and layers: requested bytes by code and phase; allocated peaks by code");
+  Scoreboard board(
+      "oracle rows of split sequences and layers: requested bytes by code and phase; allocated peaks by code");
   std::size_t rows = 0;
   for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-parallel.jsonl"))) {
     INFO(row.id);
