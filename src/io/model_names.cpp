@@ -20,6 +20,7 @@ constexpr StoredEnding kStoredEndings[] = {
     {"-dynamic-bnb-4bit", "bitsandbytes", "nf4"},
     {"-bnb-4bit", "bitsandbytes", "nf4"},
     {"-bnb-8bit", "bitsandbytes", "int8"},
+    {"-bnb-nf4-bf16", "bitsandbytes", "nf4"},
     {"-bnb-nf4", "bitsandbytes", "nf4"},
     {"-nf4", "bitsandbytes", "nf4"},
     {"-gptq-int4", "gptq", "gptq-int4"},
@@ -52,7 +53,9 @@ constexpr StoredEnding kStoredEndings[] = {
 constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf", "-chat",     "-it",        "-base",
                                               "-hf",       "-pt",      "-v0.1",     "-v0.2",      "-v0.3",
                                               "-sft",      "-fp16",    "-thinking", "-reasoning", "-think",
-                                              "-deduped",  "-preview", "-bf16",     "-fp32",      "-dequantized"};
+                                              "-deduped",  "-preview", "-bf16",     "-fp32",      "-dequantized",
+                                              "-mcore",   "-dpo",     "-orpo",     "-grpo",      "-merged",
+                                              "-abliterated", "-heretic", "-linearized"};
 // What a base's name may end with where a copy's does not.
 constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
 // Words inside of a name that change the training, not the shapes.
@@ -61,6 +64,21 @@ constexpr std::string_view kTunedWords[] = {"-coder", "-chat", "-math", "-instru
 bool is_same(std::string_view a, std::string_view b) { return a.size() == b.size() && to_lower(a) == to_lower(b); }
 
 std::string_view without_owner(std::string_view hub_id) { return hub_id.substr(hub_id.rfind('/') + 1); }
+
+// ModelScope's folders write "___" for a dot: "Qwen2___5-7B-Instruct".
+std::string with_dots(std::string name) {
+  for (std::size_t at = name.find("___"); at != std::string::npos; at = name.find("___", at)) name.replace(at, 3, ".");
+  return name;
+}
+
+// "LLaMA-7B-hf" of ".../LLaMA/7B-hf", whose folder says the family; empty where the name says it itself.
+std::string named_by_folder(std::string_view path) {
+  while (path.ends_with('/')) path.remove_suffix(1);
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 >= path.size() || !is_digit(path[slash + 1])) return {};
+  const std::string_view folder = without_owner(path.substr(0, slash));
+  return folder.empty() ? std::string() : std::string(folder) + "-" + std::string(path.substr(slash + 1));
+}
 
 // The model's own name at the end of a hub id or a path: of ".../models--owner--name/snapshots/1a2b" in Hugging Face's cache, too.
 std::string_view own_name(std::string_view name) {
@@ -160,6 +178,47 @@ void add_spellings(const std::string& name, std::vector<std::string>& names) {
   }
 }
 
+// Bases that fine-tuned versions state in their names ("dolphin-2.9-llama3-8b").
+constexpr std::string_view kStatedBases[] = {
+    "llama-2-7b",      "llama-2-13b",     "llama-2-70b",     "llama-3-8b",        "llama-3-70b",   "llama-3.1-8b",
+    "llama-3.1-70b",   "llama-3.1-405b",  "llama-3.2-1b",    "llama-3.2-3b",      "llama-7b",      "llama-13b",
+    "mistral-7b-v0.1", "mixtral-8x7b-v0.1", "codellama-7b",  "codellama-13b",     "codellama-34b", "qwen2-0.5b",
+    "qwen2-1.5b",      "qwen2-7b",        "qwen2-72b",       "qwen2.5-0.5b",      "qwen2.5-1.5b",  "qwen2.5-3b",
+    "qwen2.5-7b",      "qwen2.5-14b",     "qwen2.5-32b",     "qwen2.5-72b",       "qwen3-0.6b",    "qwen3-1.7b",
+    "qwen3-4b",        "qwen3-8b",        "qwen3-14b",       "qwen3-32b",         "gemma-2b",      "gemma-7b",
+    "gemma-2-2b",      "gemma-2-9b",      "gemma-2-27b",     "gemma-3-1b-pt",     "gemma-3-4b-pt", "gemma-3-12b-pt",
+    "gemma-3-27b-pt",  "yi-6b",           "yi-9b",           "yi-34b",            "falcon-7b",     "falcon-40b",
+    "solar-10.7b-v1.0", "tinyllama-1.1b-chat-v1.0"};
+// Words of names whose models have other shapes than the base that stands in them.
+constexpr std::string_view kReshaped[] = {
+    "moe",   "pruned", "sheared", "minitron", "draft",  "eagle",    "eagle3",  "vision", "vl",      "llava", "mamba",
+    "slim",  "omni",   "tts",     "speech",   "audio",  "chinese",  "japanese", "korean", "ko",     "ja",    "zh",
+    "swallow", "extended", "merge", "frankenmerge", "pro", "upscaled", "expanded", "math", "embedding", "reranker",
+    "medusa", "tokenizer", "vocab", "half", "nas", "depth", "width", "distill", "video"};
+
+bool is_size(std::string_view token) {
+  const bool counts = token.size() > 1 && (token.back() == 'b' || token.back() == 'm') && is_digit(token.front());
+  return counts && token.find_first_not_of("0123456789.x", 0) == token.size() - 1;
+}
+
+// "llama3.1_8B" as llama, 3.1, 8b.
+std::vector<std::string> tokens_of(std::string_view name) {
+  std::string spaced;
+  for (const char c : to_lower(name)) {
+    const bool begins = is_digit(c) && !spaced.empty() && spaced.back() >= 'a' && spaced.back() <= 'z' &&
+                        (spaced.size() < 2 || !is_digit(spaced[spaced.size() - 2]));
+    if (begins) spaced += '-';
+    spaced += c == '_' ? '-' : c;
+  }
+  std::vector<std::string> tokens = split(spaced, '-');
+  std::erase_if(tokens, [](const std::string& token) { return token.empty(); });
+  return tokens;
+}
+
+bool holds_run(const std::vector<std::string>& tokens, const std::vector<std::string>& run) {
+  return !run.empty() && std::search(tokens.begin(), tokens.end(), run.begin(), run.end()) != tokens.end();
+}
+
 // Names of the same shapes, from the nearest on.
 std::vector<std::string> related_names(std::string name) {
   constexpr std::size_t kMost = 8;
@@ -205,13 +264,32 @@ std::vector<NamedPreset> presets_beginning(std::string_view text, const std::vec
 }
 
 std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets) {
+  const std::string by_folder = named_by_folder(name);
+  if (!by_folder.empty()) name = by_folder;
   name = own_name(name);
   if (name.empty()) return std::nullopt;
-  const std::vector<std::string> names = related_names(std::string(name));
+  const std::vector<std::string> names = related_names(with_dots(std::string(name)));
   for (const auto find : {exactly_named, openly_named}) {
     for (const std::string& related : names) {
       if (std::optional<NamedPreset> named = find(related, presets)) return named;
     }
+  }
+  return std::nullopt;
+}
+
+std::optional<NamedPreset> stated_base(std::string_view name, const std::vector<ModelPreset>& presets) {
+  std::string own = with_dots(std::string(own_name(name)));
+  if (const StoredEnding* stored = stored_ending(own); stored != nullptr) (void)cut_ending(own, stored->ending);
+  const std::vector<std::string> tokens = tokens_of(own);
+  const auto reshapes = [](const std::string& token) {
+    return std::find(std::begin(kReshaped), std::end(kReshaped), token) != std::end(kReshaped);
+  };
+  if (std::count_if(tokens.begin(), tokens.end(), is_size) != 1) return std::nullopt;
+  if (std::any_of(tokens.begin(), tokens.end(), reshapes)) return std::nullopt;
+  for (const std::string_view base : kStatedBases) {
+    std::string plain(base);
+    while (cut_version(plain) || cut_ending(plain, "-v1.0")) continue;
+    if (holds_run(tokens, tokens_of(plain))) return exactly_named(base, presets);
   }
   return std::nullopt;
 }

@@ -36,6 +36,9 @@ struct NamedPreset {
 // The preset that `name` leads to once its owner, the ending that says how it is stored, and those of fine-tuned versions are left out,
 // from the nearest name on.
 [[nodiscard]] std::optional<NamedPreset> related_preset(std::string_view name, const std::vector<ModelPreset>& presets);
+// The preset of the base that the name of a fine-tuned version states ("dolphin-2.9-llama3-8b"); nothing where another word in it tells of
+// other shapes, or of more than one size.
+[[nodiscard]] std::optional<NamedPreset> stated_base(std::string_view name, const std::vector<ModelPreset>& presets);
 // How the weights of a copy are stored, as the ending of its name says ("-bnb-4bit", "-AWQ"); without a method: not said.
 [[nodiscard]] StoredWeights storage_named(std::string_view name);
 

@@ -155,9 +155,11 @@ LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::s
   if (const std::optional<TextFile> file = files.find(text)) return load_preset(*file, std::string(text));
   const std::vector<ModelPreset> presets = all_models(dirs);
   const std::vector<NamedPreset> found = presets_named(text, presets);
-  if (found.size() != 1)
+  if (found.size() != 1) {
     if (const std::optional<NamedPreset> related = related_preset(text, presets))
       return load_related(text, *related, files);
+    if (const std::optional<NamedPreset> base = stated_base(text, presets)) return load_related(text, *base, files);
+  }
   if (found.empty()) refuse_name(text, key, presets);
   if (found.size() > 1) {
     throw InputError(Problem{"", key, quoted(text) + " may be more than one preset", names_of(found)});

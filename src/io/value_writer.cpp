@@ -117,4 +117,43 @@ std::string write_yaml(const Value& map) {
   return text;
 }
 
+namespace {
+
+std::string toml_lines(const Value& map) {
+  std::string text;
+  for (const auto& [key, value] : map.entries()) {
+    if (value.is_map() || value.is_null()) continue;
+    text += key + " = " + write_json_line(value) + "\n";
+  }
+  return text;
+}
+
+std::string option_text(const Value& value) {
+  if (!value.is_string()) return json_of(value, "");
+  return is_plain(value.as_string()) ? value.as_string() : "'" + value.as_string() + "'";
+}
+
+}  // namespace
+
+std::string write_toml(const Value& map) {
+  std::string text = toml_lines(map);
+  for (const auto& [key, value] : map.entries())
+    if (value.is_map()) text += (text.empty() ? "[" : "\n[") + key + "]\n" + toml_lines(value);
+  return text;
+}
+
+std::string write_options(const Value& map) {
+  std::string text;
+  for (const auto& [key, value] : map.entries()) {
+    const bool is_switch = value.is_bool();
+    if (is_switch && !value.as_bool()) continue;
+    std::string name = key;
+    std::replace(name.begin(), name.end(), '_', '-');
+    text += " \\\n    --" + name;
+    if (is_switch) continue;
+    for (const Value& item : value.is_list() ? value.items() : std::vector<Value>{value}) text += " " + option_text(item);
+  }
+  return text + "\n";
+}
+
 }  // namespace membill::io

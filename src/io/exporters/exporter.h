@@ -24,7 +24,7 @@ struct ExportJob {
   std::int64_t nodes = 1;
 };
 
-enum class Syntax : std::uint8_t { json, yaml };
+enum class Syntax : std::uint8_t { json, yaml, toml, script };
 
 struct Exporter {
   std::string_view name;     // "llamafactory": the importer that reads it back

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "base/text.h"
@@ -12,7 +13,17 @@ namespace {
 std::vector<Exporter> all_exporters() {
   return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(),    trl_exporter(),
           torchtune_exporter(), deepspeed_exporter(),    accelerate_exporter(), fsdp_exporter(),
-          peft_exporter(),      ms_swift_exporter(),     hf_trainer_exporter(), litgpt_exporter()};
+          peft_exporter(),      ms_swift_exporter(),     hf_trainer_exporter(), litgpt_exporter(),
+          megatron_exporter(),  megatron_swift_exporter(), unsloth_exporter(),  verl_exporter(),
+          torchtitan_exporter()};
+}
+
+// How a script of flags starts its program.
+std::string launch_line(const ExportJob& job) {
+  const std::int64_t nodes = std::max<std::int64_t>(1, job.nodes);
+  std::string line = "#!/bin/bash\ntorchrun --nproc_per_node " + std::to_string(job.count / nodes);
+  if (nodes > 1) line += " --nnodes " + std::to_string(nodes);
+  return line + " pretrain_gpt.py";
 }
 
 struct Difference {
@@ -55,7 +66,13 @@ const Exporter* find_exporter(std::string_view name) {
 
 std::string export_text(const Exporter& exporter, const ExportJob& job, Problems& problems) {
   const Value tree = exporter.write(job, problems);
-  return exporter.syntax == Syntax::json ? write_json(tree) : write_yaml(tree);
+  switch (exporter.syntax) {
+    case Syntax::json: return write_json(tree);
+    case Syntax::toml: return write_toml(tree);
+    case Syntax::script: return launch_line(job) + write_options(tree);
+    case Syntax::yaml: break;
+  }
+  return write_yaml(tree);
 }
 
 ReadBack read_back(std::string_view format, const ExportJob& job, const std::string& text, const DataDirs& dirs,

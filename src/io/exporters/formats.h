@@ -18,6 +18,14 @@ namespace membill::io {
 [[nodiscard]] Exporter ms_swift_exporter();
 [[nodiscard]] Exporter hf_trainer_exporter();
 [[nodiscard]] Exporter litgpt_exporter();
+[[nodiscard]] Exporter megatron_exporter();
+[[nodiscard]] Exporter megatron_swift_exporter();
+[[nodiscard]] Exporter unsloth_exporter();
+[[nodiscard]] Exporter verl_exporter();
+[[nodiscard]] Exporter torchtitan_exporter();
+
+// The keys of a Megatron step, whose names Megatron-LM's flags and Megatron-SWIFT's arguments share.
+void write_megatron_step(const ExportJob& job, KeyWriter& writer, Problems& problems);
 
 // DeepSpeed's map. `whole`: with batch, accumulation and clipping; else they are left to Hugging Face's arguments as "auto".
 [[nodiscard]] Value deepspeed_tree(const ExportJob& job, bool whole);

@@ -1,6 +1,9 @@
 // Every importer, one function a file.
 #pragma once
 
+#include <string>
+#include <utility>
+
 #include "io/importers/parts.h"
 #include "io/text_file.h"
 
@@ -22,6 +25,7 @@ namespace membill::io {
 [[nodiscard]] Importer peft_importer();
 [[nodiscard]] Importer verl_importer();
 [[nodiscard]] Importer torchtitan_importer();
+[[nodiscard]] Importer fsdp_qlora_importer();
 
 // Their keys, which exporters write by too.
 [[nodiscard]] KeyTable llamafactory_table();
@@ -35,5 +39,12 @@ namespace membill::io {
 [[nodiscard]] KeyTable accelerate_table();
 [[nodiscard]] KeyTable fsdp_table();  // each key with and without "fsdp_"
 [[nodiscard]] KeyTable peft_table();
+[[nodiscard]] KeyTable megatron_table();
+[[nodiscard]] KeyTable megatron_swift_table();
+[[nodiscard]] KeyTable unsloth_table();
+[[nodiscard]] KeyTable verl_table();
+[[nodiscard]] KeyTable torchtitan_table();
+// model.name and model.flavor of the model that torchtitan builds in the preset's shapes; empty: none.
+[[nodiscard]] std::pair<std::string, std::string> torchtitan_flavor(const std::string& preset);
 
 }  // namespace membill::io

@@ -5,6 +5,7 @@
 #include "io/importers/deepspeed.h"
 #include "io/importers/formats.h"
 #include "io/importers/launch_programs.h"
+#include "io/importers/public_scripts.h"
 #include "io/importers/training_arguments.h"
 
 namespace membill::io {
@@ -16,6 +17,7 @@ constexpr KeyRow kRows[] = {
     {"model_id", "", "", "model_name_or_path"},
     {"model", "", "", "model_name_or_path"},
     {"model_path", "", "", "model_name_or_path"},
+    {"base_model_id", "", "", "model_name_or_path"},
     {"base_model", "", "", "model_name_or_path"},
     {"pretrained_model_name_or_path", "", "", "model_name_or_path"},
     {"max_seq_length", "", "tokens of a sequence"},
@@ -40,7 +42,7 @@ constexpr KeyRow kRows[] = {
     {"model_dtype", "", "", "torch_dtype"},
     {"train_mode", "", "full, lora or qlora"},
     {"train_type", "", "", "train_mode"},
-    {"task_type", "", "sft, dpo or pretrain"},
+    {"task_type", "", "sft, dpo, reward or pretrain"},
     {"use_lora", "false", "adapters train"},
     {"lora_enable", "", "", "use_lora"},
     {"use_peft", "", "", "use_lora"},
@@ -119,7 +121,12 @@ constexpr std::string_view kHarmless =
     "use_wandb val_set_size chat_template num_workers project_name entity reentrant_checkpointing add_special_tokens "
     "append_concat_token chat_template_format dataset_* splits bnb_4bit_compute_dtype "
     "max_slice_nums llm_type uid ip_address rdzv_* help verbose bench_steps bind_cores_to_rank leaf_module "
-    "log_interval train_dataset_name data";
+    "log_interval train_dataset_name data "
+    "num_padding_at_beginning data_split data_output_path disable_dropout eval_interval eval_iters print_loss "
+    "meta_path conv_style force_image_size max_dynamic_patch min_dynamic_patch down_sample_ratio drop_path_rate "
+    "freeze_mlp vision_select_layer dynamic_image_size use_thumbnail ps_version use_custom_trainer pad2square "
+    "apply_chat_template model_prompt data_mixture use_deepspeed cache_dir_data train_dataset_path system_prompt "
+    "prompt_type max_train_* max_eval_* ckpt_dir output_gguf_dir base_path ckpt_name";
 
 constexpr std::string_view kSource = "public scripts on transformers' Trainer";
 
@@ -186,8 +193,8 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
 
 void read_stage(KeyReader& reader, Draft& draft) {
   const std::string task = to_lower(reader.text("task_type").value_or("sft"));
-  const bool pretrains = task == "pretrain" || task == "pt";
-  draft.set("stage", Value::of(pretrains ? "pretrain" : task == "dpo" ? "dpo" : "sft"));
+  const bool pretrains = task == "pretrain" || task == "pt", other = task == "dpo" || task == "reward";
+  draft.set("stage", Value::of(pretrains ? "pretrain" : other ? task : "sft"));
   if (task != "dpo") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
   if (const auto beta = reader.real("beta")) draft.set("beta", Value::of(*beta));
@@ -239,7 +246,7 @@ int claim(const JobSource& source) {
                              "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
                              "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
   if (own >= 3) return 35;
-  const bool model = count_keys(source.keys, "model_name_or_path model_name model base_model model_path") > 0;
+  const bool model = count_keys(source.keys, "model_name_or_path model_name model base_model base_model_id model_path") > 0;
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
 }
 
@@ -282,7 +289,8 @@ bool classifies(const Launch& launch) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {hf_trainer_table(), training_arguments_table()}, draft.problems);
+  const Value keys = with_script_defaults(source, draft);
+  KeyReader reader(keys, source.file, {hf_trainer_table(), training_arguments_table()}, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   if (const auto cards = reader.count("world_size", -1); cards.value_or(0) > 0 && !draft.processes)

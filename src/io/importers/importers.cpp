@@ -26,7 +26,8 @@ std::vector<Importer> all_importers() {
   return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(),
           torchtune_importer(),    litgpt_importer(),   trl_importer(),       hf_trainer_importer(),
           unsloth_importer(),      megatron_importer(), deepspeed_importer(), accelerate_importer(),
-          fsdp_importer(),         peft_importer(),     verl_importer(),      torchtitan_importer()};
+          fsdp_importer(),         peft_importer(),     verl_importer(),      torchtitan_importer(),
+          fsdp_qlora_importer()};
 }
 
 std::string names_of_all() {
@@ -279,7 +280,9 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
       find_importer(*context.format) == nullptr)
     refuse_format(*context.format);
   const std::string_view checked = check_text(text, file);
-  if (context.format == kScript || (!context.format && looks_like_script(checked, file)))
+  const bool framework = context.format && *context.format != kOwn;
+  const bool script = framework ? checked.starts_with("#!") : !context.format && looks_like_script(checked, file);
+  if (context.format == kScript || script)
     return import_script(checked, file, folder, context, problems);
   Problems lenient;
   const Value tree = parse_tree(text, file, lenient);

@@ -56,10 +56,25 @@ class LauncherReader {
   void skip_runner() {
     if (cursor_.done() || !holds(kRunners, base_name(cursor_.word()))) return;
     by_slurm_ = base_name(cursor_.word()) == "srun";
+    const bool by_mpi = base_name(cursor_.word()).starts_with("mpi");
     const std::size_t start = cursor_.at + 1;
     while (!cursor_.done() && !starts_training(base_name(cursor_.word()))) ++cursor_.at;
     // srun's own options go before the script's #SBATCH lines.
-    if (by_slurm_) read_slurm_options(std::span(cursor_.words).subspan(start, cursor_.at - start), environment());
+    const std::span<const std::string> options = std::span(cursor_.words).subspan(start, cursor_.at - start);
+    if (by_slurm_) read_slurm_options(options, environment());
+    if (by_mpi) count_mpi_processes(options);
+  }
+
+  // mpirun -np 16: a process for each card.
+  void count_mpi_processes(std::span<const std::string> options) {
+    for (std::size_t i = 0; i + 1 < options.size(); ++i) {
+      if (options[i] != "-np" && options[i] != "-n" && options[i] != "--np") continue;
+      const Value count = flag_value(options[i + 1]);
+      if (!count.is_int() || count.as_int() < 2 || count.as_int() >= kMostCards) continue;
+      source_.launch.processes = count.as_int();
+      source_.launch.distributed = true;
+      if (const std::int64_t nodes = environment().count("SLURM_NNODES"); nodes > 1) source_.launch.nodes = nodes;
+    }
   }
 
   // Where srun itself starts a process for each card.
@@ -267,6 +282,7 @@ class LauncherReader {
 
   bool read_script() {
     if (!cursor_.done() && (cursor_.word() == "-m" || cursor_.word() == "--module")) ++cursor_.at;
+    if (!cursor_.done() && is_option(cursor_.word()) && source_.launch.distributed) set_processes(launcher_options());
     if (!cursor_.done() && base_name(cursor_.word()).starts_with("python")) ++cursor_.at;
     if (cursor_.done()) return false;
     const std::string script = cursor_.words[cursor_.at++];

@@ -138,6 +138,9 @@ void read_batch(KeyReader& reader, bool pretraining, Draft& draft) {
   draft.set("accumulate", std::optional(std::max<std::int64_t>(1, whole / std::max<std::int64_t>(1, world) / micro)));
   if (const auto length = reader.count("train.max_seq_length", 1)) {
     draft.set("seq", length);
+  } else if (const std::int64_t positions = find_model(draft).max_positions; pretraining && positions > 0) {
+    draft.set("seq", std::optional(positions));  // the model's block size
+    draft.assume("train.max_seq_length is not given: the model's own " + std::to_string(positions) + " tokens");
   } else {
     draft.assume("train.max_seq_length does not cut: 2048 tokens taken, --seq says it");
   }
@@ -182,6 +185,7 @@ void read(const JobSource& source, Draft& draft) {
   if (is_lora(source, reader)) read_lora(reader, draft);
   read_cards(reader, draft);
   const bool pretraining = is_pretraining(source);
+  if (pretraining) draft.set("stage", Value::of("pretrain"));
   read_batch(reader, pretraining, draft);
   const Value* optimizer = reader.given("optimizer");
   std::string name = optimizer != nullptr && optimizer->is_map() ? reader.text("optimizer.class_path").value_or("AdamW")

@@ -83,6 +83,8 @@ void read(const JobSource& source, Draft& draft) {
 
 }  // namespace
 
+KeyTable megatron_table() { return {kRows, "", kSource}; }
+
 Importer megatron_importer() { return {"megatron", "Megatron-LM's flags", kSource, claim, read}; }
 
 }  // namespace membill::io

@@ -10,10 +10,12 @@ namespace membill::io {
 
 inline constexpr KeyRow kMegatronStepKeys[] = {
     {"micro_batch_size", "1", "micro-batch"},
+    {"batch_size", "", "", "micro_batch_size"},
     {"global_batch_size", "", "sequences of a step on all cards"},
     {"seq_length", "", "tokens of a sequence"},
     {"encoder_seq_length", "", "", "seq_length"},
     {"tensor_model_parallel_size", "1", "tensor parallel degree"},
+    {"model_parallel_size", "", "", "tensor_model_parallel_size"},
     {"pipeline_model_parallel_size", "1", "pipeline parallel degree"},
     {"context_parallel_size", "1", "context parallel degree"},
     {"expert_model_parallel_size", "1", "expert parallel degree"},
@@ -107,6 +109,10 @@ inline constexpr KeyRow kMegatronStepKeys[] = {
     {"num_distributed_optimizer_instances", "", "copies of the sharded optimizer"},
     {"heterogeneous_layers_config_path", "", "layers of different shapes"},
     {"heterogeneous_layers_config_encoded_json", "", "layers of different shapes"},
+    {"account_for_embedding_in_pipeline_split", "", "the embedding counts as a layer of the first stage"},
+    {"account_for_loss_in_pipeline_split", "", "the loss counts as a layer of the last stage"},
+    {"pipeline_model_parallel_layout", "", "which stage has which layers"},
+    {"microbatch_group_size_per_vp_stage", "", "micro-batches of a virtual stage in turn"},
     {"linear_attention_freq", "", "layers of linear attention"},
     {"experimental_attention_variant", "", "attention of another kind"},
 };
@@ -141,12 +147,16 @@ inline constexpr LeftOut kMegatronLeftOut[] = {
     {"freeze_LM", "is not billed: the language model is billed as it trains"},
     {"freeze_all_layers", "is not billed: all layers are billed as they train"},
     {"vision_model_type", "the vision tower and its features are not billed"},
+    {"account_for_embedding_in_pipeline_split", "is not billed: the layers are spread evenly"},
+    {"account_for_loss_in_pipeline_split", "is not billed: the layers are spread evenly"},
+    {"pipeline_model_parallel_layout", "is not billed: the layers are spread evenly"},
+    {"microbatch_group_size_per_vp_stage", "is not billed: a virtual stage takes as many as there are stages"},
     {"perform_rl_step", "is not billed: pre-training is"}};
 
 inline constexpr std::string_view kMegatronStepHarmless =
     "inprocess_* one_logger_* ft_* otel_* muon_* lion_* fim_* dino_* logits_save_* yarn_* soap_* adaptive_muon_* "
     "megatron_fsdp_* non_persistent_* fully_parallel_* replication* deprecated_use_mcore_models "
-    "DDP_impl account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split "
+    "DDP_impl "
     "accumulate_allreduce_grads_in_fp32 activation_func_clamp_value adam_* add_position_embedding "
     "adlr_autoresume adlr_autoresume_interval algorithm align_grad_reduce align_param_gather "
     "allow_ambiguous_pad_tokens allow_missing_vision_projection_checkpoint answer_file app_tag_run_name "
@@ -186,9 +196,9 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "keep_fp8_transpose_cache kitchen_config_file kitchen_recipe_number langrl_* language_model_type "
     "layernorm_epsilon load load_data_args load_main_params_from_ckpt load_optim load_rng log_* logging_level "
     "loss_scale loss_scale_window lr lr_* manual_gc* mask_factor mask_prob mask_type master_addr master_port "
-    "max_new_tokens max_num_tiles max_tokens_to_oom merge_file microbatch_group_size_per_vp_stage "
+    "max_new_tokens max_num_tiles max_tokens_to_oom merge_file "
     "mid_level_dataset_surplus min_loss_scale min_lr mla_down_proj_fusion mmap_bin_files mock_data mode "
-    "model_author model_kwargs model_name model_parallel_size model_provider model_temperature model_type "
+    "model_author model_kwargs model_name model_provider model_temperature model_type "
     "modules_to_filter moe_apply_probs_on_input moe_combine_bwd_dtype moe_deepep_num_sms moe_dispatch_fwd_dtype "
     "moe_enable_routing_replay moe_expert_rank_capacity_factor moe_flex_dispatcher_num_sms moe_grad_scale_func "
     "moe_hybridep_num_blocks_permute moe_hybridep_num_blocks_unpermute moe_hybridep_num_sms "
@@ -218,7 +228,7 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "override_ckpt_iteration override_opt_param_scheduler packing_seq_length pad_buckets_for_high_nccl_busbw "
     "pad_vocab_size partition_id patch_dim per_dataset_sequences_path per_split_data_args_path "
     "perform_initialization persist_layer_norm phase_transition_iterations pin_cpu_grads pin_cpu_params "
-    "pipeline_model_parallel_comm_backend pipeline_model_parallel_layout pixel_shuffle pretrained_checkpoint "
+    "pipeline_model_parallel_comm_backend pixel_shuffle pretrained_checkpoint "
     "pretrained_model_name pretrained_model_path profile* prompt_* qk_clip qk_clip_alpha qk_clip_threshold "
     "qk_l2_norm query_* rampup_batch_size reduce_scatter_with_fp32_accumulation references refit_method "
     "relative_attention_max_distance relative_attention_num_buckets rerun_mode reset_attention_mask "

@@ -52,7 +52,7 @@ constexpr std::string_view kHarmless =
     "num_labels "
     "problem_type load_safetensors vit_* aligner_* truncation_strategy model_author model_name strict enable_thinking "
     "adapters adapter_load "
-    "account_for_* advantage_estimator batch_p2p_comm bridge_backend calculate_* callbacks center_rewards_coefficient "
+    "advantage_estimator batch_p2p_comm bridge_backend calculate_* callbacks center_rewards_coefficient "
     "completion_length_limit_scope cosine_* cp_partition_mode csa_* data_parallel_* data_sharding delta "
     "distrib_optim_* dsa_* dynamic_sample epsilon* f_divergence_type fipo_* fp4_* generation_batch_size gkd_* "
     "greater_is_better group_by_length gym_env importance_sampling_level kl_in_reward label_smoothing "
@@ -60,7 +60,7 @@ constexpr std::string_view kHarmless =
     "linear_decoupled_in_proj lmbda local_rank logging_level lora_bias max_completion_length max_resample_times "
     "max_shard_size max_turns mcore_ref_adapter megatron_extra_kwargs extra_megatron_kwargs metric_for_best_model "
     "mhc_* "
-    "microbatch_group_size_per_vp_stage mlp_padding_free move_model_batches mrl_dims mtp_* multi_turn_scheduler muon_* "
+    "mlp_padding_free move_model_batches mrl_dims mtp_* multi_turn_scheduler muon_* "
     "nccl_comm_warmup num_generations* num_iterations off_policy_* offload_* optimizer_cuda_graph overlong_filter "
     "real_tau reference_free ref_* repetition_* reward_* rollout_* rope_scaling scale_rewards seq_kd "
     "sequence_packing_* "
@@ -169,6 +169,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable megatron_swift_table() { return {kRows, kHarmless, kSource}; }
 
 Importer megatron_swift_importer() { return {"megatron-swift", "Megatron-SWIFT's arguments", kSource, claim, read}; }
 

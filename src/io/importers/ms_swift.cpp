@@ -163,6 +163,8 @@ void read_completions(KeyReader& reader, Draft& draft) {
   lengths.batch = reader.count("per_device_train_batch_size", 1).value_or(lengths.batch);
   lengths.beta = kGrpoBeta;
   read_rollout(lengths, reader, draft);
+  if (reader.flag("use_vllm") && reader.count("sleep_level").value_or(0) > 0)
+    draft.set("stage_args.vllm_enable_sleep_mode", Value::of(true));
 }
 
 // TRL's PPOTrainer runs it (rlhf_trainers/ppo_trainer.py): four models.

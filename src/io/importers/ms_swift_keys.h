@@ -83,6 +83,7 @@ inline constexpr KeyRow kMsSwiftKeys[] = {
     {"vllm_mode", "server", "on the same cards or elsewhere", {}, "arguments/rlhf_args.py"},
     {"vllm_gpu_memory_utilization", "0.9", "share of a card that vLLM takes", {}, "arguments/infer_args.py"},
     {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains"},
+    {"sleep_level", "0", "1: vLLM gives its memory back while the model trains", {}, "arguments/rlhf_args.py"},
     {"eval_strategy", "", "whether the job evaluates", {}, "arguments/sft_args.py"},
     {"split_dataset_ratio",
      "0.0",
@@ -168,6 +169,9 @@ inline constexpr std::string_view kMsSwiftHarmless =
     "device_max_memory do_sample fsdp_num gpu_memory_fraction hqq_dynamic_config_path ia3_* lora_modules "
     "loss_scale_config_path metric metric_warmup_step min_lr model_cache_dir model_layer_cls_name num_beams "
     "packing_cache "
+    "vllm_* offload_model offload_optimizer log_completions async_generate num_infer_workers dynamic_sample "
+    "overlong_filter max_resample_times soft_* cosine_* repetition_* move_model_batches gc_collect_after_offload "
+    "multi_turn_scheduler max_turns epsilon* scale_rewards importance_sampling_level delta enable_cache "
     "pp push_hub_strategy rescale_image sequence_parallel streaming_* tools_prompt tp";
 
 }  // namespace membill::io

@@ -25,6 +25,12 @@ constexpr KeyRow kRows[] = {
     {"training.mixed_precision_param", "bfloat16", "gathered parameters, or autocast on one card and with replicas"},
     {"training.mixed_precision_reduce", "float32", "gradients on their way"},
     {"training.compile", "false", "torch.compile", "compile.enable"},
+    {"training.data_parallel_replicate_degree", "", "", "parallelism.data_parallel_replicate_degree"},
+    {"training.data_parallel_shard_degree", "", "", "parallelism.data_parallel_shard_degree"},
+    {"training.data_parallel_degree", "", "", "parallelism.data_parallel_shard_degree"},
+    {"training.tensor_parallel_degree", "", "", "parallelism.tensor_parallel_degree"},
+    {"experimental.pipeline_parallel_degree", "", "", "parallelism.pipeline_parallel_degree"},
+    {"experimental.context_parallel_degree", "", "", "parallelism.context_parallel_degree"},
     {"parallelism.data_parallel_replicate_degree", "1", "replicas"},
     {"parallelism.data_parallel_shard_degree", "-1", "cards that share the parameters"},
     {"parallelism.fsdp_reshard_after_forward", "default", "gathered weights are freed after the forward"},
@@ -52,7 +58,7 @@ constexpr std::string_view kHarmless =
     "model.tokenizer_flavor optimizer.lr optimizer.beta1 optimizer.beta2 optimizer.eps optimizer.weight_decay "
     "optimizer.moe_router_bias_update lr_scheduler.* training.dataset training.dataset_path training.max_norm "
     "training.steps training.gc_freq training.gc_debug training.dataloader* training.deterministic training.seed "
-    "training.warmup_steps training.data_parallel* checkpoint.* activation_checkpoint.* compile.* float8.* mx.* "
+    "training.warmup_steps training.enable_async_* training.enable_loss_parallel checkpoint.* activation_checkpoint.* compile.* float8.* mx.* "
     "quantize.* comm.* memory_estimation.* fault_tolerance.* experimental.* validation.* debug.* parallelism.*";
 constexpr std::string_view kSource =
     "torchtitan 0.2.2: torchtitan/config/job_config.py, train.py, models/*/__init__.py";
@@ -61,7 +67,10 @@ constexpr std::string_view kSource =
 struct Flavor {
   std::string_view name, flavor, preset;
 };
-constexpr Flavor kFlavors[] = {{"llama3", "8B", "llama-3.1-8b"},
+constexpr Flavor kFlavors[] = {{"llama2", "7B", "llama-2-7b"},
+                               {"llama2", "13B", "llama-2-13b"},
+                               {"llama2", "70B", "llama-2-70b"},
+                               {"llama3", "8B", "llama-3.1-8b"},
                                {"llama3", "70B", "llama-3.1-70b"},
                                {"llama3", "405B", "llama-3.1-405b"},
                                {"qwen3", "0.6B", "qwen3-0.6b"},
@@ -315,6 +324,14 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable torchtitan_table() { return {kRows, kHarmless, kSource}; }
+
+std::pair<std::string, std::string> torchtitan_flavor(const std::string& preset) {
+  for (const Flavor& row : kFlavors)
+    if (row.preset == preset) return {std::string(row.name), std::string(row.flavor)};
+  return {};
+}
 
 Importer torchtitan_importer() { return {"torchtitan", "torchtitan's TOML and flags", kSource, claim, read}; }
 

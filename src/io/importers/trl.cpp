@@ -18,6 +18,7 @@ constexpr KeyRow kRows[] = {
     {"model_init_kwargs.dtype", "", "", "dtype"},
     {"model_init_kwargs.torch_dtype", "", "", "dtype"},
     {"attn_implementation", "sdpa", "attention kernel", {}, "model_config.py"},
+    {"use_flash_attention_2", "", "flash attention, in older recipes"},
     {"gradient_checkpointing", "true", "layers run their forward again in backward", {}, "base_config.py"},
     {"bf16", "", "autocast in bf16; on unless fp16 is", {}, "base_config.py"},
     {"max_length", "1024", "tokens of a sequence"},
@@ -100,7 +101,7 @@ constexpr std::string_view kHarmless =
     "output_router_logits "
     "ignore_bias_buffers max_concurrent* parallel_code_exec_per_proc e2b_* morph_* provider_type "
     "num_processes_ "
-    "dataset_seed pad_to_sequence_len use_cache f_divergence_type dataset";
+    "dataset_seed pad_to_sequence_len use_cache f_divergence_type dataset truncation_side";
 
 constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/sft_config.py";
 
@@ -191,7 +192,9 @@ void read_base(KeyReader& reader, Draft& draft) {
   } else if (reader.flag("load_in_8bit")) {
     set_bits(8, "", false, false, draft);
   }
-  set_attention(reader.text("attn_implementation").value_or("sdpa"), "attn_implementation", draft);
+  const bool flash = !reader.is_given("attn_implementation") && reader.maybe_flag("use_flash_attention_2").value_or(false);
+  set_attention(flash ? "flash_attention_2" : reader.text("attn_implementation").value_or("sdpa"),
+                "attn_implementation", draft);
 }
 
 void read_adapters(KeyReader& reader, Draft& draft) {

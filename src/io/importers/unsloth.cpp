@@ -8,6 +8,9 @@ namespace {
 constexpr KeyRow kRows[] = {
     {"model", "", "model"},
     {"model_name", "", "", "model"},
+    {"base_model", "", "", "model"},
+    {"model_name_or_path", "", "", "model"},
+    {"model_id", "", "", "model"},
     {"training.training_type", "lora", "which parameters train"},
     {"training_type", "", "", "training.training_type"},
     {"training.max_seq_length", "2048", "tokens of a sequence"},
@@ -132,6 +135,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable unsloth_table() { return {kRows, kHarmless, kSource}; }
 
 Importer unsloth_importer() { return {"unsloth", "Unsloth's studio YAML and CLI flags", kSource, claim, read}; }
 

@@ -33,6 +33,7 @@ constexpr KeyRow kRows[] = {
     {"model.use_remove_padding", "", "", "use_remove_padding"},
     {"ulysses_sequence_parallel_size", "1", "sequence parallel (Ulysses) degree"},
     {"engine.ulysses_sequence_parallel_size", "", "", "ulysses_sequence_parallel_size"},
+    {"engine", "", "whose engine trains (fsdp)"},
     {"trainer.nnodes", "", "machines"},
     {"trainer.n_gpus_per_node", "", "cards of a machine"},
 };
@@ -45,7 +46,7 @@ constexpr std::string_view kHarmless =
     "optim.betas optim.weight_decay optim.lr_* optim.warmup_* optim.min_lr_ratio optim.num_cycles "
     "optim.override_optimizer_config* trainer.default_* trainer.project_name trainer.experiment_name trainer.total_* "
     "trainer.logger trainer.seed trainer.save_freq trainer.test_freq trainer.max_ckpt_to_keep trainer.resume_* "
-    "trainer.checkpoint* trainer.device checkpoint* profiler* defaults hydra* engine engine.* model.override_config*";
+    "trainer.checkpoint* trainer.device checkpoint* profiler* defaults hydra* optim engine.* model.override_config*";
 constexpr std::string_view kSource = "volcengine/verl b178a3c: verl/trainer/config/sft_trainer.yaml";
 
 void read_method(KeyReader& reader, Draft& draft) {
@@ -93,6 +94,9 @@ void read_cards(KeyReader& reader, Draft& draft) {
 }
 
 void read_engine(KeyReader& reader, bool newest, Draft& draft) {
+  const Value* group = reader.given("engine");  // hydra's choice among the files of engines
+  if (group != nullptr && group->is_string() && !group->as_string().starts_with("fsdp"))
+    return reader.problem("engine", quoted(group->as_string()) + " is not billed", "fsdp");
   const bool said = reader.is_given("model.strategy");
   const std::string strategy = newest && !said ? "fsdp" : to_lower(reader.text("model.strategy").value_or("fsdp2"));
   if (strategy != "fsdp" && strategy != "fsdp2")
@@ -144,6 +148,8 @@ void read(const JobSource& source, Draft& draft) {
 }
 
 }  // namespace
+
+KeyTable verl_table() { return {kRows, kHarmless, kSource}; }
 
 Importer verl_importer() {
   return {"verl", "verl's YAML and overrides of supervised fine-tuning", kSource, claim, read};
