@@ -76,8 +76,9 @@ ExitCode run_export(const Arguments& arguments, Output& output) {
   Problems problems;
   const JobInputs inputs = read_job_inputs(arguments, model, path, kFrom, problems);
   problems.throw_if_any();
-  const io::ExportJob job =
+  io::ExportJob job =
       export_job(inputs.plan, inputs.hardware, model != nullptr ? *model : inputs.job.model.value_or(""), inputs.dirs);
+  if (model == nullptr && !inputs.job.model) job.config = inputs.job.config;
   output.out = io::export_text(exporter, job, problems);
   throw_placed(problems, arguments, inputs.job.file);
   for (const std::string& line : io::left_out(exporter, job, output.out, inputs.dirs))

@@ -50,12 +50,11 @@ constexpr StoredEnding kStoredEndings[] = {
     {"-8bit", "mlx", ""},
 };
 // Endings of fine-tuned versions, whose shapes are those of the base.
-constexpr std::string_view kTunedEndings[] = {"-instruct", "-chat-hf", "-chat",     "-it",        "-base",
-                                              "-hf",       "-pt",      "-v0.1",     "-v0.2",      "-v0.3",
-                                              "-sft",      "-fp16",    "-thinking", "-reasoning", "-think",
-                                              "-deduped",  "-preview", "-bf16",     "-fp32",      "-dequantized",
-                                              "-mcore",   "-dpo",     "-orpo",     "-grpo",      "-merged",
-                                              "-abliterated", "-heretic", "-linearized"};
+constexpr std::string_view kTunedEndings[] = {
+    "-instruct", "-chat-hf", "-chat",    "-it",     "-base",        "-hf",          "-pt",
+    "-v0.1",     "-v0.2",    "-v0.3",    "-sft",    "-fp16",        "-thinking",    "-reasoning",
+    "-think",    "-deduped", "-preview", "-bf16",   "-fp32",        "-dequantized", "-mcore",
+    "-dpo",      "-orpo",    "-grpo",    "-merged", "-abliterated", "-heretic",     "-linearized"};
 // What a base's name may end with where a copy's does not.
 constexpr std::string_view kBaseEndings[] = {"-v0.1", "-hf", "-instruct", "-pt", "-base"};
 // Words inside of a name that change the training, not the shapes.
@@ -75,7 +74,8 @@ std::string with_dots(std::string name) {
 std::string named_by_folder(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos || slash == 0 || slash + 1 >= path.size() || !is_digit(path[slash + 1])) return {};
+  if (slash == std::string_view::npos || slash == 0 || slash + 1 >= path.size() || !is_digit(path[slash + 1]))
+    return {};
   const std::string_view folder = without_owner(path.substr(0, slash));
   return folder.empty() ? std::string() : std::string(folder) + "-" + std::string(path.substr(slash + 1));
 }
@@ -179,22 +179,63 @@ void add_spellings(const std::string& name, std::vector<std::string>& names) {
 }
 
 // Bases that fine-tuned versions state in their names ("dolphin-2.9-llama3-8b").
-constexpr std::string_view kStatedBases[] = {
-    "llama-2-7b",      "llama-2-13b",     "llama-2-70b",     "llama-3-8b",        "llama-3-70b",   "llama-3.1-8b",
-    "llama-3.1-70b",   "llama-3.1-405b",  "llama-3.2-1b",    "llama-3.2-3b",      "llama-7b",      "llama-13b",
-    "mistral-7b-v0.1", "mixtral-8x7b-v0.1", "codellama-7b",  "codellama-13b",     "codellama-34b", "qwen2-0.5b",
-    "qwen2-1.5b",      "qwen2-7b",        "qwen2-72b",       "qwen2.5-0.5b",      "qwen2.5-1.5b",  "qwen2.5-3b",
-    "qwen2.5-7b",      "qwen2.5-14b",     "qwen2.5-32b",     "qwen2.5-72b",       "qwen3-0.6b",    "qwen3-1.7b",
-    "qwen3-4b",        "qwen3-8b",        "qwen3-14b",       "qwen3-32b",         "gemma-2b",      "gemma-7b",
-    "gemma-2-2b",      "gemma-2-9b",      "gemma-2-27b",     "gemma-3-1b-pt",     "gemma-3-4b-pt", "gemma-3-12b-pt",
-    "gemma-3-27b-pt",  "yi-6b",           "yi-9b",           "yi-34b",            "falcon-7b",     "falcon-40b",
-    "solar-10.7b-v1.0", "tinyllama-1.1b-chat-v1.0"};
+constexpr std::string_view kStatedBases[] = {"llama-2-7b",
+                                             "llama-2-13b",
+                                             "llama-2-70b",
+                                             "llama-3-8b",
+                                             "llama-3-70b",
+                                             "llama-3.1-8b",
+                                             "llama-3.1-70b",
+                                             "llama-3.1-405b",
+                                             "llama-3.2-1b",
+                                             "llama-3.2-3b",
+                                             "llama-7b",
+                                             "llama-13b",
+                                             "mistral-7b-v0.1",
+                                             "mixtral-8x7b-v0.1",
+                                             "codellama-7b",
+                                             "codellama-13b",
+                                             "codellama-34b",
+                                             "qwen2-0.5b",
+                                             "qwen2-1.5b",
+                                             "qwen2-7b",
+                                             "qwen2-72b",
+                                             "qwen2.5-0.5b",
+                                             "qwen2.5-1.5b",
+                                             "qwen2.5-3b",
+                                             "qwen2.5-7b",
+                                             "qwen2.5-14b",
+                                             "qwen2.5-32b",
+                                             "qwen2.5-72b",
+                                             "qwen3-0.6b",
+                                             "qwen3-1.7b",
+                                             "qwen3-4b",
+                                             "qwen3-8b",
+                                             "qwen3-14b",
+                                             "qwen3-32b",
+                                             "gemma-2b",
+                                             "gemma-7b",
+                                             "gemma-2-2b",
+                                             "gemma-2-9b",
+                                             "gemma-2-27b",
+                                             "gemma-3-1b-pt",
+                                             "gemma-3-4b-pt",
+                                             "gemma-3-12b-pt",
+                                             "gemma-3-27b-pt",
+                                             "yi-6b",
+                                             "yi-9b",
+                                             "yi-34b",
+                                             "falcon-7b",
+                                             "falcon-40b",
+                                             "solar-10.7b-v1.0",
+                                             "tinyllama-1.1b-chat-v1.0"};
 // Words of names whose models have other shapes than the base that stands in them.
 constexpr std::string_view kReshaped[] = {
-    "moe",   "pruned", "sheared", "minitron", "draft",  "eagle",    "eagle3",  "vision", "vl",      "llava", "mamba",
-    "slim",  "omni",   "tts",     "speech",   "audio",  "chinese",  "japanese", "korean", "ko",     "ja",    "zh",
-    "swallow", "extended", "merge", "frankenmerge", "pro", "upscaled", "expanded", "math", "embedding", "reranker",
-    "medusa", "tokenizer", "vocab", "half", "nas", "depth", "width", "distill", "video"};
+    "moe",      "pruned",   "sheared", "minitron",  "draft",    "eagle",    "eagle3",    "vision",       "vl",
+    "llava",    "mamba",    "slim",    "omni",      "tts",      "speech",   "audio",     "chinese",      "japanese",
+    "korean",   "ko",       "ja",      "zh",        "swallow",  "extended", "merge",     "frankenmerge", "pro",
+    "upscaled", "expanded", "math",    "embedding", "reranker", "medusa",   "tokenizer", "vocab",        "half",
+    "nas",      "depth",    "width",   "distill",   "video"};
 
 bool is_size(std::string_view token) {
   const bool counts = token.size() > 1 && (token.back() == 'b' || token.back() == 'm') && is_digit(token.front());

@@ -151,7 +151,8 @@ std::string write_options(const Value& map) {
     std::replace(name.begin(), name.end(), '_', '-');
     text += " \\\n    --" + name;
     if (is_switch) continue;
-    for (const Value& item : value.is_list() ? value.items() : std::vector<Value>{value}) text += " " + option_text(item);
+    for (const Value& item : value.is_list() ? value.items() : std::vector<Value>{value})
+      text += " " + option_text(item);
   }
   return text + "\n";
 }

@@ -51,6 +51,30 @@ TEST_CASE("the ending of a name says how a copy is stored") {
   CHECK(io::storage_named("-awq").method == "awq");
 }
 
+TEST_CASE("a base that a fine-tuned version states is found where nothing else in the name speaks against it") {
+  const std::vector<io::ModelPreset> presets = io::all_models({});
+  const auto base_of = [&](const std::string& name) {
+    const std::optional<io::NamedPreset> found = io::stated_base(name, presets);
+    return found ? found->preset.short_name : std::string();
+  };
+  CHECK(base_of("cognitivecomputations/dolphin-2.9-llama3-8b") == "llama-3-8b");
+  CHECK(base_of("Skywork/Skywork-Reward-V2-Qwen3-8B") == "qwen3-8b");
+  CHECK(base_of("x/dolphin-2.5-mixtral-8x7b") == "mixtral-8x7b-v0.1");
+  CHECK(base_of("neuralmagic/Sparse-Llama-3.1-8B-2of4") == "llama-3.1-8b");
+  CHECK(base_of("hfl/llama-2-chinese-7b").empty());
+  CHECK(base_of("x/Llama-3.1-8B-4x-moe").empty());
+  CHECK(base_of("x/llama3-8b-qwen2-7b").empty());
+  CHECK(base_of("x/pruned-llama-2-7b").empty());
+  CHECK(base_of("llama").empty());
+  CHECK(base_of("").empty());
+}
+
+TEST_CASE("ModelScope's folders, and sizes whose folder says the family") {
+  CHECK(preset_of("/hub/AI-ModelScope/Qwen2___5-7B-Instruct") == "qwen2.5-7b");
+  CHECK(preset_of("/data/models/LLaMA/7B-hf/") == "llama-7b");
+  CHECK(preset_of("Qwen3-30B-A3B-mcore") == "qwen3-30b-a3b");
+}
+
 TEST_CASE("no name belongs to two presets") {
   const std::vector<io::ModelPreset> presets = io::all_models({});
   for (const io::ModelPreset& preset : presets) {

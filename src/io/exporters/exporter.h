@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,9 +19,10 @@ namespace membill::io {
 
 struct ExportJob {
   TrainingPlan plan;
-  std::string model;       // as a framework finds it: a hub id or a path; empty: none is named
-  std::string preset;      // the preset's short name; empty: it is none
-  std::int64_t count = 1;  // cards in all
+  std::string model;            // as a framework finds it: a hub id or a path; empty: none is named
+  std::string preset;           // the preset's short name; empty: it is none
+  std::optional<Value> config;  // the model, where the job describes it
+  std::int64_t count = 1;       // cards in all
   std::int64_t nodes = 1;
 };
 

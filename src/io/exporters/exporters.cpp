@@ -11,10 +11,10 @@ namespace membill::io {
 namespace {
 
 std::vector<Exporter> all_exporters() {
-  return {native_exporter(),    llamafactory_exporter(), axolotl_exporter(),    trl_exporter(),
-          torchtune_exporter(), deepspeed_exporter(),    accelerate_exporter(), fsdp_exporter(),
-          peft_exporter(),      ms_swift_exporter(),     hf_trainer_exporter(), litgpt_exporter(),
-          megatron_exporter(),  megatron_swift_exporter(), unsloth_exporter(),  verl_exporter(),
+  return {native_exporter(),    llamafactory_exporter(),   axolotl_exporter(),    trl_exporter(),
+          torchtune_exporter(), deepspeed_exporter(),      accelerate_exporter(), fsdp_exporter(),
+          peft_exporter(),      ms_swift_exporter(),       hf_trainer_exporter(), litgpt_exporter(),
+          megatron_exporter(),  megatron_swift_exporter(), unsloth_exporter(),    verl_exporter(),
           torchtitan_exporter()};
 }
 

@@ -24,8 +24,9 @@ namespace membill::io {
 [[nodiscard]] Exporter verl_exporter();
 [[nodiscard]] Exporter torchtitan_exporter();
 
-// The keys of a Megatron step, whose names Megatron-LM's flags and Megatron-SWIFT's arguments share.
-void write_megatron_step(const ExportJob& job, KeyWriter& writer, Problems& problems);
+// The keys of a Megatron step, whose names Megatron-LM's flags and Megatron-SWIFT's arguments share. `experts`: the model has some, and
+// Megatron-LM's own defaults of them hold.
+void write_megatron_step(const ExportJob& job, bool experts, KeyWriter& writer, Problems& problems);
 
 // DeepSpeed's map. `whole`: with batch, accumulation and clipping; else they are left to Hugging Face's arguments as "auto".
 [[nodiscard]] Value deepspeed_tree(const ExportJob& job, bool whole);

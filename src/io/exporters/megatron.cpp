@@ -120,19 +120,23 @@ void write_gated(const std::string& type, const Value& config, KeyWriter& writer
 
 std::optional<LoadedModel> load(const ExportJob& job) {
   try {
+    if (job.config) return load_config(*job.config, "", "model");
     return load_model(job.preset.empty() ? job.model : job.preset, {});
   } catch (const InputError&) {
     return std::nullopt;
   }
 }
 
-void write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
-  static constexpr std::array<std::string_view, 10> kTypes{"gpt2",      "llama",     "mistral",     "qwen2",      "qwen3",
-                                                           "qwen2_moe", "qwen3_moe", "mixtral", "deepseek_v2", "deepseek_v3"};
+// Whether the model has experts.
+bool write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
+  static constexpr std::array<std::string_view, 10> kTypes{
+      "gpt2", "llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "mixtral", "deepseek_v2", "deepseek_v3"};
   const std::optional<LoadedModel> model = load(job);
   const bool known = model && std::find(kTypes.begin(), kTypes.end(), model->model_type) != kTypes.end();
-  if (!known || !model->part.empty())
-    return problems.add({"", "model", "has no flags of Megatron-LM's here", "a llama, mistral, qwen, gpt2 or deepseek"});
+  if (!known || !model->part.empty()) {
+    problems.add({"", "model", "has no flags of Megatron-LM's here", "a llama, mistral, qwen, gpt2 or deepseek"});
+    return false;
+  }
   if (model->model_type == "gpt2") {
     write_gpt(model->config, writer);
   } else {
@@ -141,6 +145,8 @@ void write_model(const ExportJob& job, KeyWriter& writer, Problems& problems) {
     for (const char* flag : {"attention_dropout", "hidden_dropout"}) writer.set(flag, Value::of(rate));
   }
   write_vocabulary(job.plan, model->config, writer);
+  return number(model->config, "num_experts", 0) > 0 || number(model->config, "num_local_experts", 0) > 0 ||
+         number(model->config, "n_routed_experts", 0) > 0;
 }
 
 Value write(const ExportJob& job, Problems& problems) {
@@ -149,9 +155,9 @@ Value write(const ExportJob& job, Problems& problems) {
     problems.add({"", "stage", PlanText(job.plan).word("stage") + " has no flags of Megatron-LM's", "pretrain"});
   if (job.plan.method != Method::full)
     problems.add({"", "method", PlanText(job.plan).word("method") + " is none of Megatron-LM's", "full"});
-  write_model(job, writer, problems);
+  const bool experts = write_model(job, writer, problems);
   writer.set("seq_length", Value::of(job.plan.seq));
-  write_megatron_step(job, writer, problems);
+  write_megatron_step(job, experts, writer, problems);
   return writer.take();
 }
 

@@ -8,7 +8,7 @@
 namespace membill::io {
 namespace {
 
-void write_degrees(const ParallelPlan& parallel, KeyWriter& writer) {
+void write_degrees(const ParallelPlan& parallel, bool experts, KeyWriter& writer) {
   const std::pair<const char*, std::int64_t> degrees[] = {
       {"tensor_model_parallel_size", parallel.tp},
       {"pipeline_model_parallel_size", parallel.pp},
@@ -17,7 +17,7 @@ void write_degrees(const ParallelPlan& parallel, KeyWriter& writer) {
       {"num_virtual_stages_per_pipeline_rank", parallel.virtual_pp}};
   for (const auto& [key, degree] : degrees)
     if (degree > 1 || std::string_view(key).starts_with("tensor")) writer.set(key, Value::of(degree));
-  if (parallel.ep > 1 || parallel.expert_tp > 1)
+  if (experts || parallel.ep > 1 || parallel.expert_tp > 1)
     writer.set("expert_tensor_parallel_size", Value::of(parallel.expert_tp));
   if (parallel.sp) writer.set("sequence_parallel", Value::of(true));
 }
@@ -56,16 +56,20 @@ void write_optimizer(const TrainingPlan& plan, KeyWriter& writer, Problems& prob
   if (plan.sharding.offload == "optimizer") writer.set("optimizer_cpu_offload", Value::of(true));
 }
 
-void write_engine(const TrainingPlan& plan, KeyWriter& writer) {
-  if (!engine_flag(plan, "gradient_accumulation_fusion", true))
+void write_engine(const TrainingPlan& plan, bool experts, KeyWriter& writer) {
+  if (!engine_flag(plan, "gradient_accumulation_fusion", false))
     writer.set("no_gradient_accumulation_fusion", Value::of(true));
   for (const char* key : {"overlap_grad_reduce", "cross_entropy_loss_fusion", "distribute_saved_activations",
                           "moe_grouped_gemm", "moe_pad_expert_input_to_capacity"})
     if (engine_flag(plan, key, false)) writer.set(key, Value::of(true));
-  for (const char* key : {"cross_entropy_fusion_impl", "moe_token_dispatcher_type", "moe_router_dtype",
-                          "moe_router_load_balancing_type", "moe_expert_capacity_factor",
-                          "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"})
+  for (const char* key :
+       {"cross_entropy_fusion_impl", "moe_token_dispatcher_type", "moe_router_dtype", "moe_router_load_balancing_type",
+        "moe_expert_capacity_factor", "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"})
     if (const std::string word = engine_word(plan, key, ""); !word.empty()) writer.set(key, flag_value(word));
+  if (experts && engine_word(plan, "moe_token_dispatcher_type", "").empty())
+    writer.set("moe_token_dispatcher_type", Value::of("alltoall"));
+  if (plan.parallel.ep > 1 && !engine_flag(plan, "moe_grouped_gemm", false))
+    writer.set("moe_grouped_gemm", Value::of(false));
   if (!engine_word(plan, "moe_router_load_balancing_type", "").empty())
     writer.set("moe_aux_loss_coeff", Value::of(0.01, "0.01"));
 }
@@ -79,11 +83,11 @@ void write_saving(const TrainingPlan& plan, KeyWriter& writer) {
 
 }  // namespace
 
-void write_megatron_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
+void write_megatron_step(const ExportJob& job, bool experts, KeyWriter& writer, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   require_engine(job, {Engine::megatron}, "Megatron", problems);
   write_batch(job, writer);
-  write_degrees(plan.parallel, writer);
+  write_degrees(plan.parallel, experts, writer);
   const CheckpointPlan& recompute = plan.checkpointing;
   if (recompute.mode != Checkpointing::none)
     writer.set("recompute_granularity", Value::of(recompute.mode == Checkpointing::full ? "full" : "selective"));
@@ -95,7 +99,7 @@ void write_megatron_step(const ExportJob& job, KeyWriter& writer, Problems& prob
   write_precision(plan, writer, problems);
   write_attention(plan, writer);
   write_optimizer(plan, writer, problems);
-  write_engine(plan, writer);
+  write_engine(plan, experts, writer);
   write_saving(plan, writer);
 }
 

@@ -30,21 +30,19 @@ Value write(const ExportJob& job, Problems& problems) {
   write_stage(job, writer, problems);
   write_method(job, writer, problems);
   const bool half = job.plan.precision == Precision::master_fp16;
-  writer.set("torch_dtype", Value::of(half                                         ? "float16"
+  writer.set("torch_dtype", Value::of(half                                    ? "float16"
                                       : job.plan.precision == Precision::fp32 ? "float32"
                                                                               : "bfloat16"));
   writer.set("max_length", Value::of(job.plan.seq));
   writer.set("packing", Value::of(job.plan.packing));
   writer.set("padding_free", Value::of(job.plan.padding_free));
   if (job.plan.checkpointing.mode == Checkpointing::none) writer.set("recompute_granularity", Value::of("none"));
-  write_megatron_step(job, writer, problems);
+  write_megatron_step(job, false, writer, problems);
   return writer.take();
 }
 
 }  // namespace
 
-Exporter megatron_swift_exporter() {
-  return {"megatron-swift", "Megatron-SWIFT's YAML", Syntax::yaml, false, write};
-}
+Exporter megatron_swift_exporter() { return {"megatron-swift", "Megatron-SWIFT's YAML", Syntax::yaml, false, write}; }
 
 }  // namespace membill::io

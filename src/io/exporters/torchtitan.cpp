@@ -42,8 +42,7 @@ void write_engine(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const std::int64_t sharded = !shards ? 1 : plan.sharding.fsdp == "hybrid_shard" ? group : data;
   writer.set("parallelism.data_parallel_replicate_degree", Value::of(data / sharded));
   writer.set("parallelism.data_parallel_shard_degree", Value::of(sharded));
-  if (plan.sharding.fsdp == "shard_grad_op")
-    writer.set("parallelism.fsdp_reshard_after_forward", Value::of("never"));
+  if (plan.sharding.fsdp == "shard_grad_op") writer.set("parallelism.fsdp_reshard_after_forward", Value::of("never"));
   writer.set("training.enable_cpu_offload", Value::of(plan.sharding.offload != "none"));
   writer.set("training.global_batch_size", Value::of(checked_mul(checked_mul(plan.batch, plan.accumulate), data)));
 }

@@ -17,7 +17,7 @@ void write_method(const TrainingPlan& plan, KeyWriter& writer, Problems& problem
   if (weights == "fp16" || compute_word(PlanText(plan)) == "fp16") writer.set("dtype", Value::of("float16"));
   if (weights == "fp32" && plan.precision == Precision::fp32) writer.set("dtype", Value::of("float32"));
   if (full) return;
-  constexpr LoraKeys kKeys{"lora.lora_r", "lora.lora_alpha", "lora.lora_dropout", "lora.target_modules", "",
+  constexpr LoraKeys kKeys{"lora.lora_r",  "lora.lora_alpha", "lora.lora_dropout", "lora.target_modules", "",
                            "lora.use_dora"};
   const std::vector<std::string>& targets = plan.adapter.targets;
   if (targets.size() == 1 && targets[0] == "all-linear") writer.set("lora.vision_all_linear", Value::of(true));

@@ -33,8 +33,7 @@ Value write(const ExportJob& job, Problems& problems) {
   KeyWriter writer({verl_table()});
   if (plan.stage != Stage::sft)
     problems.add({"", "stage", PlanText(plan).word("stage") + " has no file of verl's that is read", "sft"});
-  if (plan.optimizer != "adamw")
-    problems.add({"", "optimizer", plan.optimizer + " is not written for verl", "adamw"});
+  if (plan.optimizer != "adamw") problems.add({"", "optimizer", plan.optimizer + " is not written for verl", "adamw"});
   if (!job.model.empty()) writer.set("model.partial_pretrain", Value::of(job.model));
   writer.set("data.micro_batch_size_per_gpu", Value::of(plan.batch));
   writer.set("data.train_batch_size", Value::of(checked_mul(checked_mul(plan.batch, plan.accumulate), job.count)));

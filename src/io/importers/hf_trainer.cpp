@@ -246,7 +246,8 @@ int claim(const JobSource& source) {
                              "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
                              "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
   if (own >= 3) return 35;
-  const bool model = count_keys(source.keys, "model_name_or_path model_name model base_model base_model_id model_path") > 0;
+  const bool model =
+      count_keys(source.keys, "model_name_or_path model_name model base_model base_model_id model_path") > 0;
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
 }
 

@@ -282,8 +282,7 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   const std::string_view checked = check_text(text, file);
   const bool framework = context.format && *context.format != kOwn;
   const bool script = framework ? checked.starts_with("#!") : !context.format && looks_like_script(checked, file);
-  if (context.format == kScript || script)
-    return import_script(checked, file, folder, context, problems);
+  if (context.format == kScript || script) return import_script(checked, file, folder, context, problems);
   Problems lenient;
   const Value tree = parse_tree(text, file, lenient);
   JobSource source;

@@ -69,6 +69,7 @@ void read(const JobSource& source, Draft& draft) {
   if (deepspeed) tables.push_back(megatron_deepspeed_table());
   KeyReader reader(source.keys, source.file, tables, draft.problems);
   if (!draft.context.model) read_megatron_model(reader, draft);
+  if (draft.context.model) take_megatron_dropout(reader, draft);
   draft.set("stage", Value::of("pretrain"));
   draft.set("method", Value::of("full"));
   read_megatron_step(reader, draft);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/importers/parts.h"
 #include "membill/catalog.h"
 
 namespace membill::io {
@@ -182,17 +183,14 @@ bool is_refused(KeyReader& reader) {
 
 }  // namespace
 
-namespace {
-
 // Megatron's own defaults drop a tenth everywhere; a model of another type than GPT-2's says no dropout in its config.
-void take_dropout(KeyReader& reader, Draft& draft) {
+void take_megatron_dropout(KeyReader& reader, Draft& draft) {
   const double hidden = reader.real("hidden_dropout").value_or(0.1);
   (void)reader.real("attention_dropout");
   const Value* type = draft.config ? draft.config->find("model_type") : nullptr;
-  if (hidden > 0 && type != nullptr && type->as_string() != "gpt2") draft.set("dropout", Value::of(hidden));
+  const std::string name = type != nullptr ? type->as_string() : find_model(draft).model_type;
+  if (hidden > 0 && !name.empty() && name != "gpt2") draft.set("dropout", Value::of(hidden));
 }
-
-}  // namespace
 
 void read_megatron_model(KeyReader& reader, Draft& draft) {
   if (is_refused(reader)) return;
@@ -211,7 +209,7 @@ void read_megatron_model(KeyReader& reader, Draft& draft) {
   } else {
     draft.config = gpt_config(reader, hidden, width, rows);
   }
-  take_dropout(reader, draft);
+  take_megatron_dropout(reader, draft);
   reader.use("disable_bias_linear");
 }
 

@@ -129,12 +129,13 @@ struct PublicScript {
   bool (*is)(const JobSource& source);
   void (*complete)(Value& keys, Draft& draft);
 };
-constexpr std::array kScripts{PublicScript{"alpaca-lora's finetune.py", is_alpaca_lora, complete_alpaca_lora},
-                              PublicScript{"LLaVA's train.py", is_llava, complete_llava},
-                              PublicScript{"train_mem.py, which runs flash attention", is_train_mem, complete_train_mem},
-                              PublicScript{"DeepSpeed-Chat's main.py", is_deepspeed_chat, complete_deepspeed_chat},
-                              PublicScript{"transformers' run_clm.py", is_run_clm, complete_run_clm},
-                              PublicScript{"InternVL's own script", is_internvl, complete_internvl}};
+constexpr std::array kScripts{
+    PublicScript{"alpaca-lora's finetune.py", is_alpaca_lora, complete_alpaca_lora},
+    PublicScript{"LLaVA's train.py", is_llava, complete_llava},
+    PublicScript{"train_mem.py, which runs flash attention", is_train_mem, complete_train_mem},
+    PublicScript{"DeepSpeed-Chat's main.py", is_deepspeed_chat, complete_deepspeed_chat},
+    PublicScript{"transformers' run_clm.py", is_run_clm, complete_run_clm},
+    PublicScript{"InternVL's own script", is_internvl, complete_internvl}};
 
 }  // namespace
 

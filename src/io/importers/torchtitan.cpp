@@ -58,7 +58,8 @@ constexpr std::string_view kHarmless =
     "model.tokenizer_flavor optimizer.lr optimizer.beta1 optimizer.beta2 optimizer.eps optimizer.weight_decay "
     "optimizer.moe_router_bias_update lr_scheduler.* training.dataset training.dataset_path training.max_norm "
     "training.steps training.gc_freq training.gc_debug training.dataloader* training.deterministic training.seed "
-    "training.warmup_steps training.enable_async_* training.enable_loss_parallel checkpoint.* activation_checkpoint.* compile.* float8.* mx.* "
+    "training.warmup_steps training.enable_async_* training.enable_loss_parallel checkpoint.* activation_checkpoint.* "
+    "compile.* float8.* mx.* "
     "quantize.* comm.* memory_estimation.* fault_tolerance.* experimental.* validation.* debug.* parallelism.*";
 constexpr std::string_view kSource =
     "torchtitan 0.2.2: torchtitan/config/job_config.py, train.py, models/*/__init__.py";
@@ -67,20 +68,13 @@ constexpr std::string_view kSource =
 struct Flavor {
   std::string_view name, flavor, preset;
 };
-constexpr Flavor kFlavors[] = {{"llama2", "7B", "llama-2-7b"},
-                               {"llama2", "13B", "llama-2-13b"},
-                               {"llama2", "70B", "llama-2-70b"},
-                               {"llama3", "8B", "llama-3.1-8b"},
-                               {"llama3", "70B", "llama-3.1-70b"},
-                               {"llama3", "405B", "llama-3.1-405b"},
-                               {"qwen3", "0.6B", "qwen3-0.6b"},
-                               {"qwen3", "1.7B", "qwen3-1.7b"},
-                               {"qwen3", "4B", "qwen3-4b"},
-                               {"qwen3", "8B", "qwen3-8b"},
-                               {"qwen3", "14B", "qwen3-14b"},
-                               {"qwen3", "32B", "qwen3-32b"},
-                               {"qwen3", "30B-A3B", "qwen3-30b-a3b"},
-                               {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
+constexpr Flavor kFlavors[] = {{"llama2", "7B", "llama-2-7b"},        {"llama2", "13B", "llama-2-13b"},
+                               {"llama2", "70B", "llama-2-70b"},      {"llama3", "8B", "llama-3.1-8b"},
+                               {"llama3", "70B", "llama-3.1-70b"},    {"llama3", "405B", "llama-3.1-405b"},
+                               {"qwen3", "0.6B", "qwen3-0.6b"},       {"qwen3", "1.7B", "qwen3-1.7b"},
+                               {"qwen3", "4B", "qwen3-4b"},           {"qwen3", "8B", "qwen3-8b"},
+                               {"qwen3", "14B", "qwen3-14b"},         {"qwen3", "32B", "qwen3-32b"},
+                               {"qwen3", "30B-A3B", "qwen3-30b-a3b"}, {"qwen3", "235B-A22B", "qwen3-235b-a22b"},
                                {"deepseek_v3", "671B", "deepseek-v3"}};
 
 // models/llama3/__init__.py: the model of its tests.

@@ -192,7 +192,8 @@ void read_base(KeyReader& reader, Draft& draft) {
   } else if (reader.flag("load_in_8bit")) {
     set_bits(8, "", false, false, draft);
   }
-  const bool flash = !reader.is_given("attn_implementation") && reader.maybe_flag("use_flash_attention_2").value_or(false);
+  const bool flash =
+      !reader.is_given("attn_implementation") && reader.maybe_flag("use_flash_attention_2").value_or(false);
   set_attention(flash ? "flash_attention_2" : reader.text("attn_implementation").value_or("sdpa"),
                 "attn_implementation", draft);
 }
