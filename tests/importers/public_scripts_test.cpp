@@ -14,10 +14,10 @@ bool is_assumed(const io::JobFile& job, std::string_view text) {
 
 TEST_CASE("alpaca-lora: an 8-bit base, and batch_size is the step's") {
   TrainingPlan plan;
-  const io::JobFile job = run(
-      "torchrun --nproc_per_node=8 finetune.py --base_model huggyllama/llama-7b --data_path d --batch_size 256 "
-      "--micro_batch_size 8 --lora_r 8\n",
-      plan);
+  const io::JobFile job =
+      run("torchrun --nproc_per_node=8 finetune.py --base_model huggyllama/llama-7b --data_path d --batch_size 256 "
+          "--micro_batch_size 8 --lora_r 8\n",
+          plan);
   CHECK(plan.batch == 8);
   CHECK(plan.accumulate == 4);
   CHECK(plan.seq == 256);
@@ -52,13 +52,15 @@ TEST_CASE("DeepSpeed-Chat's second step trains a reward model") {
 }
 
 TEST_CASE("a deepspeed_config beside the switch is the configuration") {
-  CHECK(problem_of("deepspeed finetune.py --model-path gpt2 --batch-size 8 --deepspeed --deepspeed_config no/ds.json\n") ==
+  CHECK(problem_of(
+            "deepspeed finetune.py --model-path gpt2 --batch-size 8 --deepspeed --deepspeed_config no/ds.json\n") ==
         "run.sh: deepspeed: 'no/ds.json' is no file here (start membill where the job is started)");
 }
 
 TEST_CASE("run_clm.py cuts texts into blocks of the model's length, 1024 at most") {
   TrainingPlan plan;
-  const std::string job = "python run_clm.py --do_train --output_dir o --per_device_train_batch_size 8 --model_name_or_path ";
+  const std::string job =
+      "python run_clm.py --do_train --output_dir o --per_device_train_batch_size 8 --model_name_or_path ";
   (void)run(job + "gpt2\n", plan);
   CHECK(plan.seq == 1024);
   CHECK(plan.packing);
@@ -81,7 +83,8 @@ TEST_CASE("InternVL's script: adapters of the language model, a frozen tower") {
 
 TEST_CASE("answer.ai's script of FSDP and QLoRA") {
   TrainingPlan plan;
-  const std::string start = "python train.py --model_name meta-llama/Llama-2-7b-hf --context_length 2048 --world_size 2 ";
+  const std::string start =
+      "python train.py --model_name meta-llama/Llama-2-7b-hf --context_length 2048 --world_size 2 ";
   const io::JobFile job = run(start + "--train_type qlora --use_cpu_offload False\n", plan);
   CHECK(job.format == "fsdp-qlora");
   CHECK(job.hardware.count == 2);
@@ -106,10 +109,10 @@ TEST_CASE("processes by mpirun, and torchrun's -m before its other options") {
       "--micro-batch-size 1 --global-batch-size 64 --bf16\n";
   CHECK(run("mpirun -np 16 --npernode 8 -x PATH " + megatron, plan).hardware.count == 16);
   CHECK(plan.accumulate == 4);
-  const io::JobFile job = run(
-      "torchrun -m --nnodes 1 --nproc_per_node=8 verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=1 "
-      "model.partial_pretrain=Qwen/Qwen2.5-0.5B data.train_batch_size=8\n",
-      plan);
+  const io::JobFile job =
+      run("torchrun -m --nnodes 1 --nproc_per_node=8 verl.trainer.fsdp_sft_trainer data.micro_batch_size_per_gpu=1 "
+          "model.partial_pretrain=Qwen/Qwen2.5-0.5B data.train_batch_size=8\n",
+          plan);
   CHECK(job.format == "verl");
   CHECK(job.hardware.count == 8);
 }
@@ -137,8 +140,9 @@ TEST_CASE("verl's other engine is refused, ms-swift's vLLM sleeps") {
                    "model.path=Qwen/Qwen2.5-0.5B data.train_files=x\n") ==
         "run.sh: engine: 'megatron' is not billed (fsdp)");
   TrainingPlan plan;
-  (void)run("swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B --use_vllm true --vllm_mode colocate --sleep_level 1\n",
-            plan);
+  (void)run(
+      "swift rlhf --rlhf_type grpo --model Qwen/Qwen2.5-7B --use_vllm true --vllm_mode colocate --sleep_level 1\n",
+      plan);
   CHECK(plan.stage_args.at("vllm_enable_sleep_mode") == "true");
 }
 
