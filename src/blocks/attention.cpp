@@ -2,6 +2,8 @@
 
 #include "blocks/generations.h"
 #include "blocks/kept.h"
+#include "blocks/kernel_sizes.h"
+#include "blocks/layers.h"
 #include "blocks/prefix.h"
 
 namespace membill {
@@ -25,17 +27,6 @@ Tensor batch_first(Forward& f, const Tensor& x, bool is_view) {
   return f.r.contiguous_copy(x, x.shape(), "contiguous heads");
 }
 
-// The result of a matrix product over (b, heads): its gradient comes with heads last and is copied unless there is one row.
-Tensor heads_first_gradient(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  if (f.one_row() || !r.needs_node({&x})) return x;
-  Tensor out = r.view(x, x.shape());
-  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "gradient, heads first")};
-  });
-  return out;
-}
-
 // transformers 5.24 models/llama/modeling_llama.py eager_attention_forward.
 Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tensor& k, const Tensor& v) {
   Recorder& r = f.r;
@@ -43,10 +34,12 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   const Shape scores_shape{rows, f.keys()};
   const bool repeats = call.shape.heads != call.shape.kv_heads, expands = repeats && call.shape.kv_heads == 1;
   const Tensor keys = repeat_heads(f, call, k, call.dims.d), values = repeat_heads(f, call, v, call.dims.v);
-  const auto operand = [&](const Tensor& x) { return r.autocast_input(call.wide_scores ? r.cast(x, DType::fp32) : x); };
+  const auto widened = [&](const Tensor& x) { return call.wide_scores ? r.cast(x, DType::fp32) : x; };
   Tensor scores, left, right;
   {
-    const Tensor from_q = operand(q), from_k = operand(keys);  // arguments of the product
+    const Tensor wide_q = widened(q),
+                 wide_k = widened(keys);  // arguments of the product, of which autocast casts the last first
+    const Tensor from_k = r.autocast_input(wide_k), from_q = r.autocast_input(wide_q);
     left = batch_first(f, from_q, !call.query_contiguous);
     right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous && f.prefix == nullptr));
     scores = r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores");
@@ -63,8 +56,9 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
                               : r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
+  const Tensor cast_values = r.autocast_input(values);
   left = r.autocast_input(scores);
-  right = batch_first(f, r.autocast_input(values), expands || (!repeats && f.prefix == nullptr));
+  right = batch_first(f, cast_values, expands || (!repeats && f.prefix == nullptr));
   Tensor output = heads_first_gradient(
       f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
@@ -112,6 +106,11 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   };
   Tensor output = made({rows, q.width()}, q.dtype(), "attention output");
   Tensor statistic = made({rows, Size(1)}, DType::fp32, "attention log-sum-exp");
+  const std::int64_t splits = f.plan.attention_mask ? 1 : key_splits(f, call.dims.a, call.shape.head_dim);
+  const Tensor part_statistics =
+      splits > 1 ? r.empty({Size(splits) * rows, Size(1)}, DType::fp32, "log-sum-exp of parts of the keys") : Tensor();
+  const Tensor part_outputs =
+      splits > 1 ? r.empty({Size(splits) * rows, rounded_d}, DType::fp32, "output of parts of the keys") : Tensor();
   Tensor seeds = made({Size(3), Size(1)}, DType::int64, "attention seeds");
   if (!node) return output;
   kept.output = r.detach(r.saved_strided(output));
@@ -119,20 +118,21 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   kept.seeds = r.saved(seeds);
   const bool grouped = !r.symbols().equal(k.rows(), rows);
   const Size heads_rows = f.dims.b * call.dims.a * padded_s;
-  r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
-           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
-            copies = call.tokens_first && !f.one_row()](Recorder& rec, Gradients&) {
-             const Tensor out = copies ? rec.empty(qs, type, "attention output, rows first") : Tensor();
-             const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
-             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
-                              rec.empty(ks, type, "value gradient")};
-             const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
-             const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
-             if (!grouped) return result;
-             const Tensor keys = rec.empty({rows, ks.width}, type, "key gradient of all heads");
-             const Tensor values = rec.empty({rows, ks.width}, type, "value gradient of all heads");
-             return result;
-           });
+  r.record(
+      {&output}, {r.edge(q), r.edge(k), r.edge(v)},
+      [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
+       copies = call.tokens_first && !f.one_row(), heads_first = call.query_contiguous](Recorder& rec, Gradients&) {
+        const Tensor out = copies || heads_first ? rec.empty(qs, type, "attention output, rows first") : Tensor();
+        const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
+        Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
+                         rec.empty(ks, type, "value gradient")};
+        const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
+        const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
+        if (!grouped) return result;
+        const Tensor keys = rec.empty({rows, ks.width}, type, "key gradient of all heads");
+        const Tensor values = rec.empty({rows, ks.width}, type, "value gradient of all heads");
+        return result;
+      });
   return output;
 }
 
@@ -162,7 +162,7 @@ Tensor with_padding(Forward& f, const AttentionCall& call, Tensor output, const 
 // Flash attention's package over rows with padding.
 Tensor flash_unpadded(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
-  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  v = r.autocast_input(std::move(v)), k = r.autocast_input(std::move(k)), q = r.autocast_input(std::move(q));
   const Tensor tokens = r.empty({f.dims.N, Size(1)}, DType::int64, "indices of the tokens that count");
   k = counted_rows(f, call, std::move(k), tokens);
   v = counted_rows(f, call, std::move(v), tokens);
@@ -176,7 +176,8 @@ Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v
   if (call.choice.unpads) return flash_unpadded(f, call, std::move(q), std::move(k), std::move(v));
   repeat_for_sdpa(f, call, k, v);
   const bool contiguous = makes_heads_contiguous(f, call, q, k, v);
-  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  const Tensor held_k = k, held_v = v;  // repeated heads are variables of the calling function
+  v = r.autocast_input(v), k = r.autocast_input(k), q = r.autocast_input(std::move(q));
   const Shape result{f.dims.N, call.dims.a * call.dims.v};
   if (call.shape.head_dim % 8 == 0) {
     Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
@@ -189,21 +190,6 @@ Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v
   v = r.contiguous_copy(v, {v.rows(), padded}, "padded values");
   Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
   return r.contiguous_copy(std::move(output), result, "attention output, unpadded");
-}
-
-// mem_eff_attention/kernel_backward.h workspace_size, of all heads: tiles of the query gradient in fp32, each with a lock and a counter;
-// 16-bit heads wider than 128 also have key and value gradients there. Tile sizes: of the kernels that an A100 runs.
-Size efficient_workspace(Forward& f, const AttentionCall& call, DType type) {
-  SymbolTable& symbols = f.r.symbols();
-  constexpr std::int64_t kWide = 128, kNarrow = 64, kCounters = 16, kFloat = 4, kKeys = 16;
-  const std::int64_t width = call.shape.head_dim, column = width > kNarrow ? kWide : kNarrow;
-  const bool narrow = type != DType::fp32;
-  const std::int64_t rows = narrow && width > kNarrow && width <= kWide ? kWide : kNarrow;
-  const std::int64_t columns = ceil_div(width, column);
-  Size head = symbols.ceil_div(f.dims.s, Size(rows)) * Size(columns * (rows * column * kFloat + kCounters));
-  if (narrow && width > kWide)
-    head = head + symbols.ceil_div(f.keys(), Size(kKeys)) * Size(2 * kKeys * columns * column * kFloat);
-  return f.dims.b * call.dims.a * head;
 }
 
 // attention_backward.cu: the kernels of 16 bits work delta out themselves, fp32 takes the sums of gradient times output.
@@ -244,7 +230,7 @@ Tensor efficient_kernel(Forward& f, const AttentionCall& call, const Tensor& mas
   r.record(
       {&output}, std::move(edges),
       [kept, kept_mask, rows, learned, grouped, qs = q.shape(), ks = k.shape(), vs = v.shape(), type = q.dtype(),
-       workspace = efficient_workspace(f, call, q.dtype())](Recorder& rec, Gradients&) {
+       workspace = efficient_workspace(f, call.dims.a, call.shape.head_dim, q.dtype())](Recorder& rec, Gradients&) {
         Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
                          rec.empty(vs, type, "value gradient")};
         if (learned) {
@@ -288,7 +274,8 @@ Tensor mem_efficient(Forward& f, const AttentionCall& call, Tensor q, Tensor k, 
   Recorder& r = f.r;
   repeat_for_sdpa(f, call, k, v);
   (void)makes_heads_contiguous(f, call, q, k, v);
-  q = r.autocast_input(std::move(q)), k = r.autocast_input(std::move(k)), v = r.autocast_input(std::move(v));
+  const Tensor held_k = k, held_v = v;
+  v = r.autocast_input(v), k = r.autocast_input(k), q = r.autocast_input(std::move(q));
   if (call.bias.defined()) {
     const Tensor bias = padded_bias(f, r.autocast_input(call.bias));
     const Tensor whole = r.broadcast_view(bias, {f.dims.N * call.dims.a, f.dims.s});
@@ -339,8 +326,9 @@ Tensor math_kernel(Forward& f, const AttentionCall& call, const Tensor& q16, Ten
   if (call.mask.defined() && call.mask.dtype() != type)
     given_mask = r.empty({f.dims.N, f.keys()}, type, "additive mask");
   const Tensor bias = call.bias.defined() ? r.autocast_input(call.bias) : Tensor();
-  const auto widen = [&](const Tensor& x) { return r.cast(r.autocast_input(x), DType::fp32); };
-  const Tensor q_wide = widen(q16), k_wide = widen(k16), v_wide = widen(v16);
+  const Tensor v_in = r.autocast_input(v16), k_in = r.autocast_input(k16), q_in = r.autocast_input(q16);
+  const Tensor q_wide = r.cast(q_in, DType::fp32), k_wide = r.cast(k_in, DType::fp32),
+               v_wide = r.cast(v_in, DType::fp32);
   r.pause_autocast();
   const Tensor q = r.mul_scalar(q_wide, "scaled queries");
   Tensor mask = given_mask;

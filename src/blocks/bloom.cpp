@@ -49,7 +49,7 @@ Tensor bloom_gelu(Forward& f, const Tensor& x) {
 // baddbmm of alibi, queries and keys, scaled: the gradients of both are products that are then scaled.
 Tensor scores_on_alibi(Forward& f, const Tensor& alibi, const Tensor& queries, const Tensor& keys, const Shape& shape) {
   Recorder& r = f.r;
-  const Tensor bias = r.autocast_input(alibi), q = r.autocast_input(queries), k = r.autocast_input(keys);
+  const Tensor k = r.autocast_input(keys), q = r.autocast_input(queries), bias = r.autocast_input(alibi);
   const bool node = r.needs_node({&q, &k});
   const bool gq = node && q.requires_grad(), gk = node && k.requires_grad();
   const Tensor kept_q = gk ? r.saved(q) : Tensor(), kept_k = gq ? r.saved(k) : Tensor();
@@ -90,7 +90,7 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   const Tensor masked = r.add(scores, inputs.mask, "masked scores");
   probabilities = r.cast(r.softmax(masked, DType::fp32), q.dtype());
   probabilities = r.dropout(probabilities, f.attention_dropout);
-  Tensor context = r.batched_matmul(probabilities, v, {rows, dims.d}, "attention output");
+  Tensor context = heads_first_gradient(f, r.batched_matmul(probabilities, v, {rows, dims.d}, "attention output"));
   context = r.contiguous_copy(context, {f.dims.N, dims.a * dims.d}, "attention output, heads last");
   Tensor output = apply_linear(f, layer.modules.at("self_attention.dense"), context);
   output = r.dropout(output, f.hidden_dropout);

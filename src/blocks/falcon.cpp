@@ -79,8 +79,9 @@ Tensor eager_attention(Forward& f, const LayerContext& layer, const FalconHeads&
   scores = r.softmax(std::move(masked), softmax_type);
   Tensor weights = r.autocast_input(scores);
   Tensor v = batch_of_heads(f, layer, r.autocast_input(heads.v));
-  const Tensor output =
-      r.batched_matmul(std::move(weights), std::move(v), {f.dims.N * layer.dims.a, layer.dims.d}, "attention output");
+  const Tensor output = heads_first_gradient(
+      f,
+      r.batched_matmul(std::move(weights), std::move(v), {f.dims.N * layer.dims.a, layer.dims.d}, "attention output"));
   return r.contiguous_copy(output, {f.dims.N, layer.dims.a * layer.dims.d}, "attention output, heads last");
 }
 

@@ -21,9 +21,10 @@ Heads Phi3Architecture::project(Forward& f, const LayerContext& layer, const Ten
   const KindDims& dims = layer.dims;
   const Tensor qkv = apply_linear(f, layer.modules.at("self_attn.qkv_proj"), hidden);
   Heads heads{r.slice(qkv, dims.a * dims.d), r.slice(qkv, dims.k * dims.d), r.slice(qkv, dims.k * dims.v)};
-  heads.q = r.view(std::move(heads.q), {f.dims.N * dims.a, dims.d});
-  heads.k = r.view(std::move(heads.k), {f.dims.N * dims.k, dims.d});
-  heads.v = r.view(std::move(heads.v), {f.dims.N * dims.k, dims.v});
+  const bool cuts = f.plan.implementation != Implementation::liger;  // whose kernel rotates in place
+  heads.q = seen_as_heads(f, heads.q, dims.a, dims.d, cuts);
+  heads.k = seen_as_heads(f, heads.k, dims.k, dims.d, cuts);
+  heads.v = seen_as_heads(f, heads.v, dims.k, dims.v);
   return heads;
 }
 

@@ -36,7 +36,7 @@ LayerInputs Gemma3Architecture::prepare(Forward& f, const Modules&, const Tensor
 }
 
 Heads Gemma3Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden);
+  Heads heads = project_plain(f, layer, hidden, true);
   heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
   heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
   return heads;
@@ -54,17 +54,17 @@ Tensor Gemma4Architecture::attention(Forward& f, const LayerContext& layer, cons
                                      const LayerInputs& inputs, Tensor& weights) const {
   const KindDims& dims = layer.dims;
   const AttentionShape& shape = layer.kind.attention;
-  const auto project = [&](const char* name, const Size& heads) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d);
+  const auto project = [&](const char* name, const Size& heads, bool turns) {
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d, turns);
   };
   const LayerInputs tables = tables_of(layer, inputs);
   f.r.watch_history(false);
-  Tensor q = project("self_attn.q_proj", dims.a);
+  Tensor q = project("self_attn.q_proj", dims.a, true);
   q = norm(f, layer.modules.at("self_attn.q_norm"), q);
   q = apply_rotary(f, q, tables.cos, tables.sin);
   f.r.watch_history(shape.shares_keys);
-  Tensor k = project("self_attn.k_proj", dims.k);
-  Tensor v = layer.modules.find("self_attn.v_proj") != nullptr ? project("self_attn.v_proj", dims.k) : k;
+  Tensor k = project("self_attn.k_proj", dims.k, true);
+  Tensor v = layer.modules.find("self_attn.v_proj") != nullptr ? project("self_attn.v_proj", dims.k, false) : k;
   k = norm(f, layer.modules.at("self_attn.k_norm"), k);
   k = apply_rotary(f, k, tables.cos, tables.sin);
   v = gemma4_rms_norm(f, nullptr, v);

@@ -10,8 +10,8 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
                  Tensor& weights) {
   const KindDims& dims = layer.dims;
   const Size heads = f.dims.N * dims.a;
-  Tensor fused =
-      f.r.view(apply_linear(f, layer.modules.at("attention.query_key_value"), hidden), {heads, Size(3) * dims.d});
+  const Tensor fused = seen_as_heads(f, apply_linear(f, layer.modules.at("attention.query_key_value"), hidden), dims.a,
+                                     Size(3) * dims.d, true);
   const auto [q_plain, k_plain, v] = f.r.split_in_three(fused, {heads, dims.d});
   auto [q, k] = rotate_partly(f, q_plain, k_plain, inputs);
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask};

@@ -37,7 +37,7 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const KindDims& dims = layer.dims;
   const Shape square{f.dims.N * dims.a, f.dims.s}, wider{square.rows, f.dims.s + Size(1)};
   const Tensor keys = repeat_heads(f, layer, heads.k), values = repeat_heads(f, layer, heads.v);
-  Tensor left = r.autocast_input(heads.q), right = r.autocast_input(keys);  // both lie as the product wants them
+  Tensor right = r.autocast_input(keys), left = r.autocast_input(heads.q);  // both lie as the product wants them
   weights =
       r.mul_scalar(r.batched_matmul(std::move(left), std::move(right), square, "attention scores"), "scaled scores");
   weights = r.add(weights, mask, "masked scores");
@@ -50,8 +50,8 @@ Tensor attend(Forward& f, const LayerContext& layer, const Heads& heads, const T
   const bool repeats = layer.kind.attention.kv_heads != layer.kind.attention.heads;
   Tensor summed = r.autocast_input(values);
   if (!repeats) summed = gpt_oss_heads_first(f, summed);
-  Tensor output =
-      r.batched_matmul(r.autocast_input(weights), std::move(summed), {square.rows, dims.d}, "attention output");
+  const Tensor output = heads_first_gradient(
+      f, r.batched_matmul(r.autocast_input(weights), std::move(summed), {square.rows, dims.d}, "attention output"));
   return r.contiguous_copy(output, {f.dims.N, dims.a * dims.d}, "attention output, heads last");
 }
 
@@ -98,7 +98,7 @@ Tensor GptOssArchitecture::norm(Forward& f, Module& module, Tensor x) const {
 
 Tensor GptOssArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
                                      const LayerInputs& inputs, Tensor& weights) const {
-  Heads heads = project_plain(f, layer, hidden);
+  Heads heads = project_plain(f, layer, hidden, true);
   Tensor q = rotate_halves(f, heads.q, inputs), k = rotate_halves(f, heads.k, inputs);
   heads.q = std::move(q);
   heads.k = std::move(k);

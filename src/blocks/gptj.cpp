@@ -85,7 +85,7 @@ GptJArchitecture::Projected GptJArchitecture::project(Forward& f, const LayerCon
   Projected made;
   made.q = make("attn.q_proj");
   made.k = make("attn.k_proj");
-  made.v = make("attn.v_proj");
+  made.v = seen_as_heads(f, apply_linear(f, layer.modules.at("attn.v_proj"), hidden), layer.dims.a, layer.dims.d);
   return made;
 }
 

@@ -119,4 +119,14 @@ Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size&
   return out;
 }
 
+Tensor heads_first_gradient(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  if (f.one_row() || !r.needs_node({&x})) return x;
+  Tensor out = r.view(x, x.shape());
+  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+    return Gradients{rec.empty(shape, type, "gradient, heads first")};
+  });
+  return out;
+}
+
 }  // namespace membill

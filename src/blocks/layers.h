@@ -41,4 +41,7 @@ struct RotaryTables {
 // head is cut out (`cut`), its gradient comes with heads first: the view's backward copies it.
 [[nodiscard]] Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut = false);
 
+// The result of a matrix product over (b, heads): its gradient comes with heads last and is copied unless there is one row.
+[[nodiscard]] Tensor heads_first_gradient(Forward& f, const Tensor& x);
+
 }  // namespace membill

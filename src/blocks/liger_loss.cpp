@@ -81,7 +81,7 @@ class FusedLoss {
     if (in_place_) {
       r_.use_matmul_workspace();
     } else {
-      const Tensor input = converted(inputs, type_), weight = converted(head_.value.shape(), head_.value.dtype());
+      const Tensor weight = converted(head_.value.shape(), head_.value.dtype()), input = converted(inputs, type_);
       logits = product({rows, f_.dims.V}, logits_type_, "logits of a chunk");
     }
     if (!to_hidden) return;

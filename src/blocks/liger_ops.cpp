@@ -21,6 +21,8 @@ Tensor liger_rms_norm(Forward& f, Parameter& weight, bool in_place, Tensor x) {
                  to_weight ? rec.empty({Size(processors), shape.width}, DType::fp32, "partial norm gradients")
                            : Tensor();
              Tensor input_gradient = in_place ? rec.detach(g[0]) : rec.empty(shape, type, "norm input gradient");
+             // Python holds what its function gave: a sum with it is made out of place.
+             input_gradient.body().summed_apart = true;
              if (to_input) result[0] = std::move(input_gradient);
              if (!to_weight) return result;
              result[1] = rec.empty(row, DType::fp32, "norm weight gradient", own);

@@ -37,6 +37,11 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
   return mask;
 }
 
+// Whether rotation takes the halves of each head apart; Liger's kernel works in place.
+bool cuts_heads(const Forward& f, const KindDims& dims) {
+  return !dims.rotary.is_zero() && f.plan.implementation != Implementation::liger;
+}
+
 }  // namespace
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
@@ -79,27 +84,28 @@ Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
 
 Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
-  const auto make = [&](const char* name, const Size& heads, const Size& width) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width);
+  const bool turns = cuts_heads(f, dims);
+  if (!layer.kind.attention.qk_norm) return project_plain(f, layer, hidden, turns);
+  const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
   };
   Heads heads;
-  heads.q = make("self_attn.q_proj", dims.a, dims.d);
-  if (layer.kind.attention.qk_norm) heads.q = norm(f, layer.modules.at("self_attn.q_norm"), std::move(heads.q));
-  heads.k = make("self_attn.k_proj", dims.k, dims.d);
-  if (layer.kind.attention.qk_norm) heads.k = norm(f, layer.modules.at("self_attn.k_norm"), std::move(heads.k));
-  heads.v = make("self_attn.v_proj", dims.k, dims.v);
+  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), make("self_attn.q_proj", dims.a, dims.d, turns));
+  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), make("self_attn.k_proj", dims.k, dims.d, turns));
+  heads.v = make("self_attn.v_proj", dims.k, dims.v, f.prefix != nullptr);
   return heads;
 }
 
-Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden, bool turns) const {
   const KindDims& dims = layer.dims;
-  const auto make = [&](const char* name, const Size& heads, const Size& width) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width);
+  const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
+    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
   };
   Heads heads;
-  heads.q = make("self_attn.q_proj", dims.a, dims.d);
-  heads.k = make("self_attn.k_proj", dims.k, dims.d);
-  heads.v = make("self_attn.v_proj", dims.k, dims.v);
+  const bool cuts = turns && cuts_heads(f, dims);
+  heads.q = make("self_attn.q_proj", dims.a, dims.d, cuts);
+  heads.k = make("self_attn.k_proj", dims.k, dims.d, cuts);
+  heads.v = make("self_attn.v_proj", dims.k, dims.v, f.prefix != nullptr);  // part of a concatenation's gradient
   return heads;
 }
 
@@ -110,9 +116,10 @@ Heads LlamaArchitecture::project_with_whole_norms(Forward& f, const LayerContext
   heads.q = norm(f, modules.at("self_attn.q_norm"), apply_linear(f, modules.at("self_attn.q_proj"), hidden));
   heads.k = norm(f, modules.at("self_attn.k_norm"), apply_linear(f, modules.at("self_attn.k_proj"), hidden));
   heads.v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
-  heads.q = f.r.view(std::move(heads.q), {f.dims.N * dims.a, dims.d});
-  heads.k = f.r.view(std::move(heads.k), {f.dims.N * dims.k, dims.d});
-  heads.v = f.r.view(std::move(heads.v), {f.dims.N * dims.k, dims.v});
+  const bool turns = cuts_heads(f, dims);
+  heads.q = seen_as_heads(f, heads.q, dims.a, dims.d, turns);
+  heads.k = seen_as_heads(f, heads.k, dims.k, dims.d, turns);
+  heads.v = seen_as_heads(f, heads.v, dims.k, dims.v);
   return heads;
 }
 

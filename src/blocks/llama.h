@@ -33,8 +33,9 @@ class LlamaArchitecture : public Architecture {
   // The rotary tables' type when the residual stream has `stream`.
   [[nodiscard]] virtual DType rotary_type(DType stream) const { return stream; }
   [[nodiscard]] virtual Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
-  // The three projections without norms on q and k.
-  [[nodiscard]] Heads project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  // The three projections without norms on q and k; `turns`: parts of q's and k's heads are cut out next.
+  [[nodiscard]] Heads project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                    bool turns = false) const;
   // Norms over all heads of q and of k together.
   [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;

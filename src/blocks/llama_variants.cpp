@@ -19,7 +19,7 @@ Exaone4Architecture::NormNames Exaone4Architecture::norm_names() const {
 }
 
 Heads Exaone4Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden);
+  Heads heads = project_plain(f, layer, hidden, true);
   heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
   heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
   return heads;
@@ -40,7 +40,7 @@ Tensor Ernie45MoeArchitecture::mlp(Forward& f, const LayerContext& layer, const 
 }
 
 Heads HunyuanArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  return project_plain(f, layer, hidden);
+  return project_plain(f, layer, hidden, true);
 }
 
 void HunyuanArchitecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {

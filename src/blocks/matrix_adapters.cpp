@@ -122,7 +122,8 @@ Tensor apply_matrix(Forward& f, Module& module, Tensor x) {
     Parameter matrix;
     matrix.value = adapter.hadamard ? hadamard_matrix(f, adapter, shape) : kronecker_matrix(f, adapter, shape);
     matrix.label = "adapter output";
-    output = r.linear(r.cast(x, matrix.value.dtype()), matrix);
+    const Tensor in = r.cast(x, matrix.value.dtype());  // a local of the function
+    output = r.linear(in, matrix);
   }
   result = r.add(result, std::move(output), "base and adapter output");
   return r.cast(std::move(result), previous);

@@ -27,7 +27,8 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
   weights = r.cast(r.softmax(r.cast(scores, DType::fp32), std::nullopt), v.dtype());
   weights = r.dropout(weights, f.attention_dropout);
   Tensor values = heads_first(f, r.autocast_input(v));
-  Tensor context = r.batched_matmul(r.autocast_input(weights), std::move(values), heads, "attention output");
+  Tensor context = heads_first_gradient(
+      f, r.batched_matmul(r.autocast_input(weights), std::move(values), heads, "attention output"));
   context = r.contiguous_copy(context, {f.dims.N, dims.a * dims.d}, "attention output, heads last");
   return apply_linear(f, layer.modules.at("attn.out_proj"), context);
 }

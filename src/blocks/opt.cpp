@@ -18,11 +18,12 @@ Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, co
                  Tensor& weights) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
-  const Shape heads{f.dims.N * dims.a, dims.d};
-  const Tensor q =
-      r.view(r.mul_scalar(apply_linear(f, layer.modules.at("self_attn.q_proj"), hidden), "scaled queries"), heads);
-  const Tensor k = r.view(apply_linear(f, layer.modules.at("self_attn.k_proj"), hidden), heads);
-  const Tensor v = r.view(apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden), heads);
+  const auto project = [&](const char* name) { return apply_linear(f, layer.modules.at(name), hidden); };
+  Tensor q = r.mul_scalar(project("self_attn.q_proj"), "scaled queries");
+  q = seen_as_heads(f, q, dims.a, dims.d);
+  Tensor k = project("self_attn.k_proj"), v = project("self_attn.v_proj");
+  k = seen_as_heads(f, k, dims.a, dims.d);
+  v = seen_as_heads(f, v, dims.a, dims.d);
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask};
   call.weights = &weights;
   Tensor output = run_attention(f, call, q, k, v);

@@ -6,9 +6,13 @@
 namespace membill {
 namespace {
 
-// x[..., :columns]: the tensor itself when that is all of it.
+// x[..., :columns]: an alias when that is all of it.
 Tensor leading(Recorder& r, const Tensor& x, const Size& columns) {
-  return columns == x.width() ? x : r.slice(x, columns);
+  if (!(columns == x.width())) return r.slice(x, columns);
+  Tensor alias = r.view(x, x.shape());
+  if (r.needs_node({&x}))
+    r.record({&alias}, {r.edge(x)}, [](Recorder&, Gradients& g) { return Gradients{std::move(g[0])}; });
+  return alias;
 }
 
 // Columns of the tables of sliding layers, or of full ones; null when there are none.

@@ -11,15 +11,23 @@ struct PhiHeads {
   Tensor q, k, v;
 };
 
-// Each projection seen as heads; a norm of each head follows where the model has one (the module of a head norm is one LayerNorm).
-PhiHeads project(Forward& f, const LayerContext& layer, const Tensor& hidden, bool partly) {
+// Each projection seen as heads, or all of them once they are made (`together`); a norm of each head follows where the model has one
+// (the module of a head norm is one LayerNorm).
+PhiHeads project(Forward& f, const LayerContext& layer, const Tensor& hidden, bool together) {
   const KindDims& dims = layer.dims;
-  const auto one = [&](const char* name, const Size& heads, bool cut) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d, cut);
+  const auto made = [&](const char* name) { return apply_linear(f, layer.modules.at(name), hidden); };
+  const auto seen = [&](const Tensor& x, const Size& heads, bool cut) {
+    return seen_as_heads(f, x, heads, dims.d, cut);
   };
-  Tensor q = one("self_attn.q_proj", dims.a, partly);
-  Tensor k = one("self_attn.k_proj", dims.k, partly);
-  return {std::move(q), std::move(k), one("self_attn.v_proj", dims.k, false)};
+  PhiHeads heads;
+  heads.q = made("self_attn.q_proj");
+  if (!together) heads.q = seen(heads.q, dims.a, true);
+  heads.k = made("self_attn.k_proj");
+  if (!together) heads.k = seen(heads.k, dims.k, true);
+  heads.v = made("self_attn.v_proj");
+  if (together) heads.q = seen(heads.q, dims.a, true), heads.k = seen(heads.k, dims.k, true);
+  heads.v = seen(heads.v, dims.k, false);
+  return heads;
 }
 
 Tensor attend(Forward& f, const LayerContext& layer, const PhiHeads& heads, const LayerInputs& inputs, bool partly,
@@ -33,10 +41,10 @@ Tensor attend(Forward& f, const LayerContext& layer, const PhiHeads& heads, cons
 
 // Attention of phi and stablelm: a part of each head is rotated. The whole projections live until the concatenation replaces them.
 Tensor partly_rotated_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                                const char* output_name, Tensor& weights) {
+                                const char* output_name, Tensor& weights, bool together) {
   Recorder& r = f.r;
   const Size& rotary = inputs.cos.width();
-  PhiHeads heads = project(f, layer, hidden, true);
+  PhiHeads heads = project(f, layer, hidden, together);
   if (Module* q_norm = layer.modules.find("self_attn.q_layernorm")) {
     heads.q = layer_norm(f, *q_norm, heads.q);
     heads.k = layer_norm(f, layer.modules.at("self_attn.k_layernorm"), heads.k);
@@ -83,7 +91,7 @@ Tensor PhiArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidd
   const Tensor residual = hidden;
   Tensor weights;
   hidden = layer_norm(f, layer.modules.at("input_layernorm"), hidden);
-  Tensor attended = partly_rotated_attention(f, layer, hidden, inputs, "self_attn.dense", weights);
+  Tensor attended = partly_rotated_attention(f, layer, hidden, inputs, "self_attn.dense", weights, false);
   attended = r.dropout(attended, f.hidden_dropout);
   Tensor forwarded = plain_mlp(f, layer.modules, {"mlp.fc1", "mlp.fc2", layer.kind.mlp.activation}, hidden);
   forwarded = r.dropout(forwarded, f.hidden_dropout);
@@ -107,7 +115,7 @@ Tensor StableLmArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
   const std::string& act = layer.kind.mlp.activation;
   Tensor residual = hidden, weights;
   hidden = layer_norm(f, modules.at("input_layernorm"), hidden);
-  const Tensor attended = partly_rotated_attention(f, layer, hidden, inputs, "self_attn.o_proj", weights);
+  const Tensor attended = partly_rotated_attention(f, layer, hidden, inputs, "self_attn.o_proj", weights, true);
   Module* second_norm = modules.find("post_attention_layernorm");
   if (second_norm == nullptr) {
     const Tensor forwarded = r.dropout(gated_mlp(f, modules, "mlp.", act, hidden), f.hidden_dropout);

@@ -20,13 +20,15 @@ bool trains_base(Method method) { return method == Method::full || method == Met
 
 std::string name_of(const auto& words, auto value) { return std::string(word_of(words, value)); }
 
-// Whether `text` is a whole number of at least 1, or not given.
-bool is_rank(const std::map<std::string, std::string>& arguments) {
-  const auto found = arguments.find("rank");
-  if (found == arguments.end()) return true;
-  std::int64_t rank = 0;
+// An argument of the optimizer that is given and is no whole number of at least 1.
+void check_count(const TrainingPlan& plan, const char* argument, Problems& problems) {
+  const auto found = plan.optimizer_args.find(argument);
+  if (found == plan.optimizer_args.end()) return;
+  std::int64_t count = 0;
   std::string why;
-  return parse_count(found->second, rank, why) && rank >= 1;
+  if (parse_count(found->second, count, why) && count >= 1) return;
+  problems.add({"", std::string("optimizer_args.") + argument,
+                "needs a whole number, 1 or more, not " + quoted(found->second), ""});
 }
 
 }  // namespace
@@ -170,10 +172,8 @@ void check_optimizer(const TrainingPlan& plan, Problems& problems) {
   if (plan.optimizer_impl == OptimizerImpl::fused && row->has_foreach && !row->has_fused) {
     problems.add({"", "optimizer_impl", name + " has no fused implementation", "foreach or loop"});
   }
-  if (row->default_rank > 0 && !is_rank(plan.optimizer_args)) {
-    problems.add({"", "optimizer_args.rank",
-                  "needs a whole number, 1 or more, not " + quoted(plan.optimizer_args.at("rank")), ""});
-  }
+  if (row->default_rank > 0) check_count(plan, "rank", problems);
+  if (row->minimum_elements > 0) check_count(plan, "min_8bit_size", problems);
   const bool in_backward = plan.optimizer_in_backward || row->gradients == GradientLife::one_tensor;
   if (in_backward && plan.accumulate > 1) {
     const std::string who = plan.optimizer_in_backward ? "optimizer_in_backward" : "optimizer " + name;

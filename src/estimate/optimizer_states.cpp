@@ -11,13 +11,6 @@ constexpr std::int64_t kCodeTableBytes = 1024;  // one table of bitsandbytes: 25
 
 bool is_matrix(const Shape& shape) { return !(shape.width == Size(1)); }
 
-// Hidden matrices: what Muon orthogonalises and low-rank optimizers project.
-bool is_hidden_matrix(const TrainedParameter& trained) {
-  const bool hidden = trained.role == TensorRole::attention || trained.role == TensorRole::mlp ||
-                      trained.role == TensorRole::expert || trained.role == TensorRole::adapter;
-  return hidden && is_matrix(trained.parameter->value.shape());
-}
-
 const std::vector<OptimizerState>& adam_states() {
   static const std::vector<OptimizerState> kStates{{"m", "first moment"}, {"v", "second moment"}};
   return kStates;
@@ -28,6 +21,12 @@ bool is_blockwise(StateWidth width) {
 }
 
 }  // namespace
+
+bool is_hidden_matrix(const TrainedParameter& trained) {
+  const bool hidden = trained.role == TensorRole::attention || trained.role == TensorRole::mlp ||
+                      trained.role == TensorRole::expert || trained.role == TensorRole::adapter;
+  return hidden && is_matrix(trained.parameter->value.shape());
+}
 
 DType OptimizerStates::own_type(const TrainedParameter& trained) const {
   if (plan_.moment_dtype) return *plan_.moment_dtype;
@@ -104,30 +103,44 @@ void OptimizerStates::add_state(const std::string& item, const Size& elements, D
 
 bool OptimizerStates::stays_unquantized(const Size& elements, const TrainedParameter& trained) const {
   const std::int64_t count = r_.symbols().evaluate(elements);
-  if (count < row_.minimum_elements) return true;
+  if (count < argument("min_8bit_size", row_.minimum_elements)) return true;
   if (row_.whole_blocks_only && count % row_.block != 0) return true;
   return row_.embeddings_in_32bit && plan_.loop == Loop::trainer && trained.role == TensorRole::embedding;
 }
 
-bool OptimizerStates::is_projected(const TrainedParameter& trained) const { return is_hidden_matrix(trained); }
+// A whole number among the optimizer's arguments; `usual` where there is none.
+std::int64_t OptimizerStates::argument(const char* name, std::int64_t usual) const {
+  std::int64_t value = usual;
+  if (const auto given = plan_.optimizer_args.find(name); given != plan_.optimizer_args.end())
+    std::from_chars(given->second.data(), given->second.data() + given->second.size(), value);
+  return value;
+}
 
 Size OptimizerStates::rank(const Shape& shape) const {
-  std::int64_t rank = row_.default_rank;
-  if (const auto given = plan_.optimizer_args.find("rank"); given != plan_.optimizer_args.end())
-    std::from_chars(given->second.data(), given->second.data() + given->second.size(), rank);
+  const std::int64_t rank = argument("rank", row_.default_rank);
   const std::int64_t smaller = std::min(r_.symbols().evaluate(shape.rows), r_.symbols().evaluate(shape.width));
   return smaller < rank ? Size(smaller) : r_.symbols().define("ρ", "rank of the projected gradient", rank);
 }
 
+Shape OptimizerStates::projected(const Shape& shape) const {
+  const bool tall = r_.symbols().evaluate(shape.rows) >= r_.symbols().evaluate(shape.width);
+  return tall ? Shape{shape.rows, rank(shape)} : Shape{shape.width, rank(shape)};
+}
+
 Size OptimizerStates::low_rank(const TrainedParameter& trained, bool factored) const {
-  const Shape& shape = trained.parameter->value.shape();
-  if (!is_projected(trained)) {
+  if (!is_hidden_matrix(trained)) {
     const Shape& matrix = trained.matrix();
     return factored && is_matrix(matrix) ? trained.stacked * (matrix.rows + matrix.width) : trained.elements;
   }
-  const Size& larger =
-      r_.symbols().evaluate(shape.rows) >= r_.symbols().evaluate(shape.width) ? shape.rows : shape.width;
-  return factored ? rank(shape) + larger : rank(shape) * larger;
+  const Shape shape = projected(trained.parameter->value.shape());
+  return factored ? shape.width + shape.rows : shape.elements();
+}
+
+Size OptimizerStates::projector(const TrainedParameter& trained) const {
+  if (!is_hidden_matrix(trained)) return {};
+  const Shape& shape = trained.parameter->value.shape();
+  const bool wide = r_.symbols().evaluate(shape.rows) < r_.symbols().evaluate(shape.width);
+  return rank(shape) * (wide ? shape.rows : shape.width);
 }
 
 Size OptimizerStates::squares(const Shape& shape) const {
@@ -153,11 +166,7 @@ std::vector<Size> OptimizerStates::elements_of(const OptimizerState& state, cons
     }
     case StateShape::low_rank: return {low_rank(trained, false)};
     case StateShape::low_rank_factored: return {low_rank(trained, true)};
-    case StateShape::projector: {
-      if (!is_projected(trained)) return {};
-      const bool rows = r_.symbols().evaluate(shape.rows) < r_.symbols().evaluate(shape.width);
-      return {rank(shape) * (rows ? shape.rows : shape.width)};
-    }
+    case StateShape::projector: return {projector(trained)};
     case StateShape::square_per_axis: return {squares(shape)};
     case StateShape::adam_mini:  // of query and key one a head: so few that they are counted as rows
       if (is_matrix(shape)) return {shape.rows};

@@ -13,6 +13,9 @@ namespace membill {
 // States outside of the allocator: item id -> bytes. Managed memory of paged optimizers and states of a host optimizer.
 using HostBytes = std::map<std::string, Size>;
 
+// Hidden matrices: what Muon makes orthogonal and low-rank optimizers project.
+[[nodiscard]] bool is_hidden_matrix(const TrainedParameter& trained);
+
 class OptimizerStates {
  public:
   OptimizerStates(Recorder& recorder, const TrainingPlan& plan, const OptimizerRow& row)
@@ -22,6 +25,9 @@ class OptimizerStates {
   void create(const TrainedParameter& trained);
   // Type of the state that the optimizer reads and writes at its step; temporaries have it too.
   [[nodiscard]] DType own_type(const TrainedParameter& trained) const;
+  // Rank of a hidden matrix's projected gradient, and its shape: the larger side stays.
+  [[nodiscard]] Size rank(const Shape& shape) const;
+  [[nodiscard]] Shape projected(const Shape& shape) const;
   // Bytes that live outside of the card's allocator.
   [[nodiscard]] const HostBytes& on_host() const { return on_host_; }
   [[nodiscard]] const HostBytes& on_nvme() const { return on_nvme_; }
@@ -41,8 +47,8 @@ class OptimizerStates {
   [[nodiscard]] std::vector<Size> elements_of(const OptimizerState& state, const TrainedParameter& trained) const;
   [[nodiscard]] Size low_rank(const TrainedParameter& trained, bool factored) const;
   [[nodiscard]] Size squares(const Shape& shape) const;
-  [[nodiscard]] Size rank(const Shape& shape) const;
-  [[nodiscard]] bool is_projected(const TrainedParameter& trained) const;
+  [[nodiscard]] std::int64_t argument(const char* name, std::int64_t usual) const;
+  [[nodiscard]] Size projector(const TrainedParameter& trained) const;
   [[nodiscard]] bool stays_unquantized(const Size& elements, const TrainedParameter& trained) const;
   void add_state(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);
   void add_on_host(const std::string& item, const Size& elements, DType type, const TrainedParameter& trained);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
-#include "estimate/adafactor_step.h"
 #include "estimate/gradient_clipping.h"
 #include "estimate/optimizer_temporaries.h"
 #include "estimate/parameter_walk.h"
@@ -16,6 +16,8 @@ const OptimizerRow& row_of(const TrainingPlan& plan) {
   throw std::logic_error("no optimizer " + plan.optimizer);
 }
 
+bool everyone(const TrainedParameter&) { return true; }
+
 }  // namespace
 
 OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained)
@@ -25,6 +27,7 @@ OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::ve
       trained_(trained),
       states_(recorder, plan, row_),
       has_states_(trained.size(), false),
+      loop_(new_loop()),
       in_backward_(plan.optimizer_in_backward || row_.gradients == GradientLife::one_tensor) {}
 
 void OptimizerRun::construct(bool states) {
@@ -33,7 +36,7 @@ void OptimizerRun::construct(bool states) {
       trained.parameter->gradient_dtype = plan_.gradient_dtype;
   if (regime(plan_.precision).master || row_.on_host) make_masters();
   for (const TrainedParameter& trained : trained_) types_.push_back(states_.own_type(trained));
-  if (states || row_.at_construction) create_states();
+  if (states || row_.at_construction) create_states(everyone);
   if (in_backward_) r_.set_after_accumulate([this](Parameter& parameter) { update_in_backward(parameter); });
 }
 
@@ -50,9 +53,9 @@ void OptimizerRun::make_masters() {
   });
 }
 
-void OptimizerRun::create_states() {
+void OptimizerRun::create_states(const std::function<bool(const TrainedParameter& trained)>& belongs) {
   walk_parameters(r_.writer(), trained_, [&](TrainedParameter& trained, std::size_t i) {
-    if (has_states_[i]) return;
+    if (has_states_[i] || !belongs(trained)) return;
     has_states_[i] = true;
     states_.create(trained);
   });
@@ -66,26 +69,50 @@ StepTemporaries OptimizerRun::temporaries() const {
 
 void OptimizerRun::step() {
   if (in_backward_) return;
-  if (temporaries() == StepTemporaries::adafactor) return step_adafactor(r_, trained_, states_, has_states_);
-  create_states();
+  if (const auto loop = new_loop()) return step_in_loop(*loop);
+  create_states(everyone);
   OptimizerTemporaries(r_, trained_, types_).run(temporaries());
 }
 
-// A hook after the parameter's gradient is complete: update, then let go of the gradient.
-void OptimizerRun::update_in_backward(Parameter& parameter) {
-  const auto at = std::find_if(trained_.begin(), trained_.end(),
-                               [&](const TrainedParameter& trained) { return trained.parameter == &parameter; });
-  if (at == trained_.end()) return;
-  step_one(static_cast<std::size_t>(at - trained_.begin()));
-  parameter.gradient.drop();
+void OptimizerRun::step_in_loop(ParameterStep& loop) {
+  const auto pass = [&](auto belongs) {
+    if (loop.makes_states_first()) create_states(belongs);
+    walk_parameters(r_.writer(), trained_, [&](TrainedParameter& one, std::size_t i) {
+      if (!one.parameter->gradient.defined() || !belongs(one)) return;
+      loop.update(one, has_states_[i]);
+      has_states_[i] = true;
+    });
+  };
+  if (!loop.has_groups()) return pass(everyone);
+  pass([](const TrainedParameter& one) { return !is_hidden_matrix(one); });
+  pass([](const TrainedParameter& one) { return is_hidden_matrix(one); });
 }
 
+// A hook after the parameter's gradient is complete: update, then let go of the gradient. LOMO's comes before: it updates those whose
+// gradient is there already.
+void OptimizerRun::update_in_backward(Parameter& parameter) {
+  const bool waits = loop_ != nullptr && loop_->waits_for_next();
+  if (waits) update_pending();
+  pending_ = &parameter;
+  if (!waits) update_pending();
+}
+
+void OptimizerRun::update_pending() {
+  Parameter* const waiting = std::exchange(pending_, nullptr);
+  const auto at = std::find_if(trained_.begin(), trained_.end(),
+                               [&](const TrainedParameter& trained) { return trained.parameter == waiting; });
+  if (waiting == nullptr || at == trained_.end()) return;
+  step_one(static_cast<std::size_t>(at - trained_.begin()));
+  waiting->gradient.drop();
+}
+
+void OptimizerRun::after_backward() { update_pending(); }
+
 void OptimizerRun::step_one(std::size_t index) {
-  if (temporaries() == StepTemporaries::adafactor) {
-    std::vector<TrainedParameter> one{trained_[index]};
-    std::vector<bool> has_states{has_states_[index]};
-    step_adafactor(r_, one, states_, has_states);
-    has_states_[index] = has_states.front();
+  if (const auto loop = new_loop()) {
+    if (!trained_[index].parameter->gradient.defined()) return;
+    loop->update(trained_[index], has_states_[index]);
+    has_states_[index] = true;
     return;
   }
   if (!has_states_[index]) states_.create(trained_[index]);

@@ -1,9 +1,12 @@
 // The optimizer of a job: what it makes when it is constructed, at its steps, and between them.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "estimate/optimizer_states.h"
+#include "estimate/parameter_step.h"
 #include "estimate/parameters.h"
 #include "membill/catalog.h"
 
@@ -20,20 +23,25 @@ class OptimizerRun {
   void step();
   // The step of one trained parameter alone.
   void step_one(std::size_t index);
+  // The backward has returned: the update that a hook has left to the next one.
+  void after_backward();
   // zero_grad(set_to_none=True).
   void drop_gradients();
   // Gradient clipping by norm. Nothing when gradients are gone before it.
   void clip();
   // False when the row's step temporaries are not modelled.
-  [[nodiscard]] bool temporaries_known() const { return temporaries() != StepTemporaries::other; }
+  [[nodiscard]] bool temporaries_known() const { return loop_ != nullptr || temporaries() != StepTemporaries::other; }
   // States and masters outside of the card's allocator.
   [[nodiscard]] const HostBytes& on_host() const { return states_.on_host(); }
   [[nodiscard]] const HostBytes& on_nvme() const { return states_.on_nvme(); }
 
  private:
   void make_masters();
-  void create_states();
+  void create_states(const std::function<bool(const TrainedParameter& trained)>& belongs);
   void update_in_backward(Parameter& parameter);
+  void update_pending();
+  void step_in_loop(ParameterStep& loop);
+  [[nodiscard]] std::unique_ptr<ParameterStep> new_loop() { return make_parameter_step(row_.name, r_, states_); }
   [[nodiscard]] StepTemporaries temporaries() const;
 
   Recorder& r_;
@@ -43,7 +51,10 @@ class OptimizerRun {
   OptimizerStates states_;
   std::vector<DType> types_;  // of each parameter's temporaries
   std::vector<bool> has_states_;
+  std::unique_ptr<ParameterStep>
+      loop_;  // what the optimizer is, where it has a loop of its own; each step runs a new one
   bool in_backward_ = false;
+  Parameter* pending_ = nullptr;  // LOMO: its gradient waits for the next one's hook
 };
 
 }  // namespace membill

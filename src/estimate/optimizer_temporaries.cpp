@@ -32,16 +32,15 @@ void OptimizerTemporaries::run(StepTemporaries kind) {
         const Tensor update = make(i);
         copy.drop();
       });
-    case StepTemporaries::none:
-    case StepTemporaries::adafactor:
-    case StepTemporaries::other: return;
+    default: return;  // none, not known, or a loop of its own
   }
 }
 
 void OptimizerTemporaries::run_for(std::size_t index, StepTemporaries kind) {
   const bool two =
       kind == StepTemporaries::two_lists || kind == StepTemporaries::two_one_kept || kind == StepTemporaries::two;
-  if (kind == StepTemporaries::none || kind == StepTemporaries::other) return;
+  const bool one = kind == StepTemporaries::one_list || kind == StepTemporaries::one_kept;
+  if (!one && !two) return;
   const Tensor first = make(index);
   const Tensor second = two ? make(index) : Tensor();
 }

@@ -14,7 +14,7 @@ class OptimizerTemporaries {
   OptimizerTemporaries(Recorder& recorder, std::vector<TrainedParameter>& trained, const std::vector<DType>& types)
       : r_(recorder), trained_(trained), types_(types), item_(recorder.writer().item("step.temporaries")) {}
 
-  // REQUIRES: not adafactor, which makes its states on the way.
+  // REQUIRES: no loop of its own (parameter_step.h), which makes its states on the way.
   void run(StepTemporaries kind);
   // The temporaries of one parameter's step alone (an optimizer that runs in the backward).
   void run_for(std::size_t index, StepTemporaries kind);

@@ -144,6 +144,7 @@ class JobRun {
       pipeline(job);
     else
       micro_batches(job);
+    optimizer.after_backward();
     writer_.moment("clip");
     if (plan_.clip && (engine_ == nullptr || !engine_->clips())) optimizer.clip();
     writer_.moment("step");

@@ -135,9 +135,10 @@ class BackwardRun {
     pending_ = std::move(pending);
     SavedOnHost* host = recorder_.saved_on_host();
     if (host != nullptr && !host->has_brought_back()) host = nullptr;
-    for (std::shared_ptr<Node>& node : order_) {
+    for (const std::shared_ptr<Node>& node : order_)
       if (const auto at = waiting.find(node->sequence); at != waiting.end())
         buffers_[node.get()] = std::move(at->second);
+    for (std::shared_ptr<Node>& node : order_) {
       if (node->sequence <= next) execute(*node, Saved::unpacked);
       // A hook of the node that asked for the block's input.
       if (host != nullptr && node->sequence == next) host->node_done();

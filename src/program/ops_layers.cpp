@@ -202,8 +202,9 @@ Tensor Recorder::softmax(Tensor x, std::optional<DType> dtype) {
   if (!needs_node({&in})) return out;
   Tensor kept = detach(saved(out));
   record({&out}, {edge(in)}, [kept, shape = in.shape(), type = in.dtype(), result_type](Recorder& r, Gradients&) {
+    Tensor gradient = r.empty(shape, type, "softmax gradient");
     const Tensor weighted = r.empty(shape, result_type, "gradient times softmax");
-    return Gradients{r.empty(shape, type, "softmax gradient")};
+    return Gradients{std::move(gradient)};
   });
   return out;
 }

@@ -192,8 +192,7 @@ Tensor Recorder::dropout(Tensor x, double p) {
 
 Tensor Recorder::concatenate(Tensor first, Tensor second, const Shape& shape) {
   const DType type = promote(first.dtype(), second.dtype());
-  const Tensor x = autocast_ ? cast(std::move(first), type) : std::move(first),
-               y = autocast_ ? cast(std::move(second), type) : std::move(second);
+  const Tensor x = std::move(first), y = std::move(second);
   Tensor out = empty(shape, type, "concatenation");
   if (!needs_node({&x, &y})) return out;
   record({&out}, {edge(x), edge(y)},

@@ -17,6 +17,7 @@ import traceback
 import torch
 
 import models
+import optimizers
 
 CUDA = torch.cuda
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-fp16": torch.float16}
@@ -73,7 +74,7 @@ def autocast(job):
     return contextlib.nullcontext() if dtype is None else torch.autocast("cuda", dtype=dtype)
 
 
-def micro_batch(model, job, meter):
+def micro_batch(model, optimizer, job, meter):
     accumulate = job.get("accumulate", 1)
     ids = torch.randint(0, 100, (job.get("batch", 1), job.get("seq", 2048)), device="cuda")
     classifies = job.get("stage") == "classification" or (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
@@ -87,11 +88,13 @@ def micro_batch(model, job, meter):
     meter.phase("backward")
     with attention_backend(job):
         loss.backward()
+    if hasattr(optimizer, "after_backward"):
+        optimizer.after_backward()
 
 
 def step(model, optimizer, job, meter):
     for _ in range(job.get("accumulate", 1)):
-        micro_batch(model, job, meter)
+        micro_batch(model, optimizer, job, meter)
     meter.phase("clip")
     if job.get("clip", True):
         torch.nn.utils.clip_grad_norm_([p for p in model.parameters() if p.requires_grad], 1.0)
@@ -112,7 +115,7 @@ def measure(row):
     model = models.prepare(model, job)
     gc.collect()
     CUDA.empty_cache()
-    optimizer = models.optimizer(model, job)
+    optimizer = optimizers.make(model, job)
     weights = meter.live()
     for _ in range(2):
         step(model, optimizer, job, meter)

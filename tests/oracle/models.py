@@ -129,34 +129,3 @@ def prepare(model, job):
         model = add_adapters(model, job)
     checkpoint.choose_layers(model, checkpoint_plan(job))
     return model.train()
-
-
-def optimizer(model, job):
-    parameters = [p for p in model.parameters() if p.requires_grad]
-    name, impl = job.get("optimizer", "adamw").replace("-", "_"), job.get("optimizer_impl", "foreach")
-    how = {"fused": True} if impl == "fused" else {"foreach": impl == "foreach"}
-    plain = torch.optim
-    if name == "adamw":
-        return plain.AdamW(parameters, lr=1e-4, **how)
-    if name == "sgd":
-        return plain.SGD(parameters, lr=1e-4, **how)
-    if name == "sgd_momentum":
-        return plain.SGD(parameters, lr=1e-4, momentum=0.9, **how)
-    if name == "adagrad":
-        return plain.Adagrad(parameters, lr=1e-4, foreach=impl == "foreach")
-    if name == "rmsprop":
-        return plain.RMSprop(parameters, lr=1e-4, foreach=impl == "foreach")
-    if name == "adafactor":
-        from transformers.optimization import Adafactor
-        return Adafactor(parameters, lr=1e-4, relative_step=False, scale_parameter=False)
-    if name == "adam_mini":  # adam-mini 1.1.1
-        from adam_mini import Adam_mini
-        config = model.config
-        return Adam_mini(model.named_parameters(), lr=1e-4, dim=config.hidden_size, n_heads=config.num_attention_heads,
-                         n_kv_heads=config.num_key_value_heads, verbose=False)
-    import bitsandbytes as bnb
-    kinds = {"adamw_8bit": bnb.optim.AdamW8bit, "paged_adamw_8bit": bnb.optim.PagedAdamW8bit,
-             "paged_adamw_32bit": bnb.optim.PagedAdamW32bit, "lion_8bit": bnb.optim.Lion8bit, "ademamix_8bit": bnb.optim.AdEMAMix8bit}
-    if name not in kinds:
-        raise ValueError("no optimizer " + name)
-    return kinds[name](parameters, lr=1e-4)

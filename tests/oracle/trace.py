@@ -1,6 +1,6 @@
 """Prints the allocator's events of one job, one JSON line each, in order.
 
-usage: trace.py JOB        a row as JSON, or a file whose first line is one (under run.sh)
+usage: trace.py JOB [all]        a row as JSON, or a file whose first line is one (under run.sh); all: nodes of the backward by name, slowly
 
 {"do": "alloc" | "free" | "segment_alloc" | "segment_free" | "phase" | "end", "id": number of the block, "bytes": as asked for, "where": code}.
 A model of the allocator that is given the alloc and free events must open the same segments."""
@@ -29,7 +29,7 @@ def lines(trace, marks):
 
 def main():
     events.fail_without_argument(__doc__)
-    row, trace, marks = events.record(events.read_job(sys.argv[1]), "python")
+    row, trace, marks = events.record(events.read_job(sys.argv[1]), "all" if "all" in sys.argv[2:] else "python")
     for line in lines(trace, marks):
         print(json.dumps(line))
     print(json.dumps({"do": "end", **row}))

@@ -38,15 +38,18 @@ std::vector<OptimizerRow> adam_rows() {
        .source = "transformers src/transformers/trainer_optimizer.py: momentum_dtype and variance_dtype float32, no "
                  "Kahan sum"},
       {.name = "stable-adamw",
-       .summary = "StableAdamW of torch-optimi: two moments in the parameter's dtype",
+       .summary = "StableAdamW of torch-optimi: two moments in the parameter's dtype, a compensation for 16-bit ones",
        .states = {kFirstMoment, kSecondMoment},
        .loop = StepTemporaries::other,
-       .source = "transformers src/transformers/trainer_optimizer.py; optimi StableAdamW"},
+       .source = "torch-optimi 0.3.3 optimi/stableadamw.py, its Triton kernels, measured; kahan_sum as "
+                 "transformers src/transformers/trainer_optimizer.py leaves it"},
       {.name = "grokadamw",
-       .summary = "GrokAdamW: two moments and an average of gradients",
+       .summary = "GrokAdamW: two moments and an average of gradients, on the host between steps",
        .states = {kFirstMoment, kSecondMoment, {"grok", "average of the gradients"}},
        .loop = StepTemporaries::other,
-       .source = "transformers src/transformers/trainer_optimizer.py; grokadamw: 12 bytes per fp32 parameter"},
+       .paged = true,
+       .paged_minimum = 1,
+       .source = "grokadamw 0.1.2 grokadamw/grokadamw.py, measured: states lie on the host between steps"},
       {.name = "adopt",
        .summary = "ADOPT: two moments in the parameter's dtype",
        .aliases = {"adopt_adamw"},
@@ -95,7 +98,7 @@ std::vector<OptimizerRow> plain_rows() {
        .summary = "Lion of lion-pytorch: one state in the parameter's dtype",
        .states = {{"m", "momentum"}},
        .loop = StepTemporaries::two,
-       .source = "lucidrains/lion-pytorch lion_pytorch/lion_pytorch.py (commit 05258c93): clone, and add out of place"},
+       .source = "lion-pytorch 0.2.5 lion_pytorch/lion_pytorch.py, measured: clone, and add out of place"},
   };
 }
 
@@ -116,7 +119,7 @@ std::vector<OptimizerRow> factored_rows() {
                   {"residual", "factored confidence, of matrices only", StateWidth::fp32,
                    StateShape::factored_of_matrices}},
        .loop = StepTemporaries::other,
-       .source = "yangluo7/CAME came_pytorch/CAME.py (commit b368dc01)"},
+       .source = "came-pytorch 0.1.3 came_pytorch/CAME.py, measured"},
   };
 }
 
@@ -132,15 +135,13 @@ std::vector<OptimizerRow> schedule_free_rows() {
       {.name = "schedule-free-radam",
        .summary = "Schedule-Free RAdam: the averaged point and a second moment",
        .states = {{"z", "averaged point"}, kSecondMoment},
-       .loop = StepTemporaries::other,
-       .foreach = StepTemporaries::other,
+       .loop = StepTemporaries::one_kept,
+       .foreach = StepTemporaries::one_list,
        .has_foreach = true,
        .source = kScheduleFree},
       {.name = "schedule-free-sgd",
        .summary = "Schedule-Free SGD: the averaged point",
        .states = {{"z", "averaged point"}},
-       .loop = StepTemporaries::other,
-       .foreach = StepTemporaries::other,
        .has_foreach = true,
        .source = kScheduleFree},
   };

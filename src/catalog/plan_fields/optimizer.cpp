@@ -30,7 +30,7 @@ std::string read_optimizer(const Value& value, Plan& plan, std::string& hint) {
 
 std::vector<PlanFieldRow> optimizer_fields() {
   PlanFieldRow arguments = make_row(
-      {"optimizer_args", "", "further arguments of the optimizer: rank, update_proj_gap"}, "a map",
+      {"optimizer_args", "", "further arguments of the optimizer: rank, update_proj_gap, min_8bit_size"}, "a map",
       [](const Value& value, Plan& plan, std::string& hint) {
         return read_text_map(value, {}, plan.optimizer_args, hint);
       },
