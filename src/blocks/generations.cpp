@@ -1,26 +1,11 @@
 #include "blocks/generations.h"
 
-#include <array>
-#include <charconv>
-
+#include "base/release.h"
 #include "blocks/quantized.h"
 #include "blocks/stage_args.h"
 
 namespace membill {
 namespace {
-
-using Release = std::array<int, 3>;
-
-Release release_of(const std::string& version) {
-  Release release{};
-  const char *next = version.data(), *end = next + version.size();
-  for (int& part : release) {
-    const auto read = std::from_chars(next, end, part);
-    if (read.ec != std::errc() || read.ptr == end || *read.ptr != '.') break;
-    next = read.ptr + 1;
-  }
-  return release;
-}
 
 bool plan_is_before(const TrainingPlan& plan, const char* program, int major, int minor, int patch = 0) {
   const auto found = plan.software.find(program);
@@ -44,10 +29,6 @@ bool casts_ends_to_16bit(const TrainingPlan& plan) {
   const bool experimental = plan.stage == Stage::orpo || plan.stage == Stage::simpo;
   return is_4bit(plan.weights) &&
          (trl == Generations::Trl::classic || (trl == Generations::Trl::fused && experimental));
-}
-
-bool is_before(const std::string& version, int major, int minor, int patch) {
-  return release_of(version) < Release{major, minor, patch};
 }
 
 bool has_own_model_code(const TrainingPlan& plan) {

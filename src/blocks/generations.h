@@ -72,7 +72,4 @@ struct Generations {
 // True for the stages that TRL's trainers run on two sequences a sample, chosen and rejected.
 [[nodiscard]] bool has_pairs(Stage stage);
 
-// True when `version` ("4.45.2", "2.1.2+cu121") is before major.minor.patch. Parts that are no numbers count as 0.
-[[nodiscard]] bool is_before(const std::string& version, int major, int minor, int patch = 0);
-
 }  // namespace membill

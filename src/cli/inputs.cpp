@@ -70,6 +70,7 @@ io::JobFile read_job(const Arguments& arguments, const std::string* model, const
                      const io::DataDirs& dirs, const char* format_option, Problems& problems) {
   io::ImportContext context;
   context.dirs = dirs;
+  context.given = given_plan_keys(arguments);
   if (model != nullptr) context.model = *model;
   if (const std::string* format = arguments.value(format_option)) context.format = *format;
   std::string why;
@@ -216,13 +217,26 @@ ArgumentSpec model_argument() {
       "MODEL", "a preset, a config.json, a model folder, a job file, or - for a config on standard input", false, {}};
 }
 
-bool names_job(const std::string& name) {
+namespace {
+
+bool ends_as_job(const std::string& name) {
   constexpr std::array<std::string_view, 6> kEndings{".yaml", ".yml", ".sh", ".bash", ".slurm", ".sbatch"};
+  return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+}  // namespace
+
+bool names_job(const std::string& name) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(name, error)) return false;
-  return std::any_of(kEndings.begin(), kEndings.end(),
-                     [&](std::string_view ending) { return name.ends_with(ending); }) ||
-         io::holds_job(name);
+  return std::filesystem::is_regular_file(name, error) && (ends_as_job(name) || io::holds_job(name));
+}
+
+bool can_only_name_model(const std::string& name) {
+  constexpr std::array<std::string_view, 4> kOtherEndings{".json", ".toml", ".py", ".txt"};
+  std::error_code error;
+  const bool is_path = name == "-" || ends_as_job(name) || std::filesystem::exists(name, error);
+  return !is_path && std::none_of(kOtherEndings.begin(), kOtherEndings.end(),
+                                  [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 std::vector<OptionSpec> input_options() {

@@ -52,6 +52,8 @@ std::string settle_weights(const Arguments& arguments, const Inputs& inputs, con
 
 // Whether `name` is a file that by its ending or by what it holds is a job or a launch script, not a model.
 [[nodiscard]] bool names_job(const std::string& name);
+// Whether `name` is no file or folder here and does not end as a job file does: what it names is a model, if anything.
+[[nodiscard]] bool can_only_name_model(const std::string& name);
 
 // The options of the model (generic sizes), the job file, the machine and the plan.
 [[nodiscard]] std::vector<OptionSpec> input_options();

@@ -8,6 +8,7 @@ namespace {
 
 constexpr const char* kSet = "--set";
 constexpr const char* kTrl = "--trl";
+constexpr const char* kTrlKey = "software.trl";
 constexpr const char* kGroup = "Plan (--no-NAME turns a switch off)";
 
 bool lists_words(const PlanFieldRow& row) {
@@ -47,6 +48,19 @@ std::vector<OptionSpec> plan_options() {
   return options;
 }
 
+std::map<std::string, std::string> given_plan_keys(const Arguments& arguments) {
+  std::map<std::string, std::string> given;
+  for (const std::string& text : arguments.values(kSet)) {
+    const std::size_t equals = text.find('=');
+    if (equals != std::string::npos)
+      given[std::string(trim(std::string_view(text).substr(0, equals)))] = text.substr(equals + 1);
+  }
+  if (const std::string* release = arguments.value(kTrl)) given[kTrlKey] = *release;
+  for (const PlanFieldRow& row : plan_fields())
+    if (const std::string* text = row.flag.empty() ? nullptr : arguments.value(row.flag)) given[row.key] = *text;
+  return given;
+}
+
 void apply_plan_options(const Arguments& arguments, TrainingPlan& plan, Problems& problems) {
   std::vector<PlanSetting> settings;
   for (const std::string& text : arguments.values(kSet)) {
@@ -60,7 +74,7 @@ void apply_plan_options(const Arguments& arguments, TrainingPlan& plan, Problems
       settings.push_back({std::move(key), text.substr(equals + 1)});
     }
   }
-  if (const std::string* release = arguments.value(kTrl)) settings.push_back({"software.trl", *release});
+  if (const std::string* release = arguments.value(kTrl)) settings.push_back({kTrlKey, *release});
   for (const PlanFieldRow& row : plan_fields()) {
     const std::string* text = row.flag.empty() ? nullptr : arguments.value(row.flag);
     if (text != nullptr) settings.push_back({row.flag, *text});

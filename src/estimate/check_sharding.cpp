@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/release.h"
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "blocks/sequence_spread.h"

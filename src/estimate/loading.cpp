@@ -2,6 +2,7 @@
 
 #include "base/engine_keys.h"
 #include "base/gib_text.h"
+#include "base/release.h"
 #include "blocks/generations.h"
 #include "estimate/engines/placement.h"
 #include "estimate/parameters.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "blocks/generations.h"
+#include "base/release.h"
 
 namespace membill {
 namespace {

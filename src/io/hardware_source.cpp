@@ -190,12 +190,9 @@ FoundGpu anonymous(std::string_view text, Bytes size) {
 }
 
 std::string list_of(const std::vector<const Named*>& presets) {
-  constexpr std::size_t kMost = 6;
-  std::string result;
-  for (std::size_t i = 0; i < std::min(kMost, presets.size()); ++i) {
-    result += (i == 0 ? "" : ", ") + presets[i]->found.gpu.short_name;
-  }
-  return presets.size() > kMost ? result + ", ..." : result;
+  std::vector<std::string> names;
+  for (const Named* preset : presets) names.push_back(preset->found.gpu.short_name);
+  return first_names(names, 6);
 }
 
 std::string nearest_preset(std::string_view text, const std::vector<Named>& presets) {

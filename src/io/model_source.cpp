@@ -118,11 +118,9 @@ bool looks_like_a_path(std::string_view text) {
 }
 
 std::string names_of(const std::vector<NamedPreset>& presets) {
-  constexpr std::size_t kMost = 8;
-  std::string result;
-  for (std::size_t i = 0; i < std::min(kMost, presets.size()); ++i)
-    result += (i == 0 ? "" : ", ") + presets[i].preset.short_name;
-  return presets.size() > kMost ? result + ", ..." : result;
+  std::vector<std::string> names;
+  for (const NamedPreset& preset : presets) names.push_back(preset.preset.short_name);
+  return first_names(names, 8);
 }
 
 [[noreturn]] void refuse_name(std::string_view text, const std::string& key, const std::vector<ModelPreset>& presets) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/text.h"
 #include "io/embedded.h"
 #include "membill/problem.h"
 
@@ -34,6 +35,11 @@ DataDirs data_dirs(const std::string& data_flag) {
   const char* variable = std::getenv("MEMBILL_DATA");  // NOLINT(concurrency-mt-unsafe): before any thread starts
   if (variable != nullptr && *variable != '\0') add_folder(dirs, variable, "$MEMBILL_DATA");
   return dirs;
+}
+
+std::string first_names(const std::vector<std::string>& names, std::size_t most) {
+  if (names.size() <= most) return join(names, ", ");
+  return join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(most)}, ", ") + ", ...";
 }
 
 std::optional<TextFile> PresetFiles::find(std::string_view name) const {

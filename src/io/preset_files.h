@@ -19,6 +19,9 @@ struct DataDirs {
 // The folders of --data (empty: not given) and of $MEMBILL_DATA, in this order. Throws InputError when one is no folder.
 [[nodiscard]] DataDirs data_dirs(const std::string& data_flag);
 
+// The first `most` of `names` by commas; ", ..." stands for the others.
+[[nodiscard]] std::string first_names(const std::vector<std::string>& names, std::size_t most);
+
 class PresetFiles {
  public:
   // `kind` is "models" or "hardware".

@@ -77,6 +77,31 @@ TEST_CASE("what a framework takes for granted is what its own code does") {
   }
 }
 
+TEST_CASE("TRL's defaults are those of the release that runs the job") {
+  const auto plan_of_release = [](const std::string& release, const std::string& stage) {
+    io::ImportContext context;
+    context.model = "qwen3-0.6b";
+    context.given = {{"software.trl", release}, {"stage", stage}};
+    Problems problems;
+    const io::JobFile job = io::import_defaults("trl", "full", context, problems);
+    TrainingPlan plan;
+    read_plan(job.plan, job.file, plan, problems);
+    CHECK(problems.empty());
+    CHECK(plan.software.at("trl") == release);
+    return plan;
+  };
+  const TrainingPlan before19 = plan_of_release("0.18.2", "grpo"), before22 = plan_of_release("0.21.0", "grpo"),
+                     classic = plan_of_release("0.24", "grpo");
+  CHECK(before19.precision == Precision::fp32);
+  CHECK(before19.checkpointing.mode == Checkpointing::none);
+  CHECK(before19.beta == 0.04);
+  CHECK(before22.precision == Precision::amp_bf16);
+  CHECK(before22.checkpointing.mode == Checkpointing::none);
+  CHECK(before22.beta == 0);
+  CHECK(classic.checkpointing.mode == Checkpointing::full);
+  CHECK(plan_of_release("0.24", "dpo").stage == Stage::dpo);
+}
+
 TEST_CASE("only LLaMA-Factory and ms-swift checkpoint with re-entry") {
   for (const Fact& fact : kFacts) {
     INFO(fact.front << " " << fact.method);

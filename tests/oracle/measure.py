@@ -51,15 +51,41 @@ class Meter:
         self.current = name
 
     def row(self, weights):
+        return self.row_of(weights, ENDS, PEAKS, (*PEAKS, "zero"))
+
+    def row_of(self, weights, ends, peaks, all_peaks):
         result = {}
         for kind in self.KEYS:
             row = {"weights": weights[kind]}
-            row.update({"after_" + name: self.end[kind][name] for name in ENDS})
-            row.update({"peak_" + name: self.peak[kind][name] for name in PEAKS})
-            row["peak"] = max(self.peak[kind][name] for name in (*PEAKS, "zero"))
+            row.update({"after_" + name: self.end[kind][name] for name in ends})
+            row.update({"peak_" + name: self.peak[kind][name] for name in peaks})
+            row["peak"] = max(self.peak[kind][name] for name in all_peaks)
             result[kind] = row
         result["bytes"]["reserved"] = CUDA.memory_stats()["reserved_bytes.all.peak"]
         return result
+
+
+class StepMeter(Meter):
+    """A step goes through its phases again and again (micro-batches, a pipeline's order): of each the highest counts, and its last end."""
+
+    def __init__(self, phases):
+        super().__init__()
+        self.phases = phases
+
+    def restart(self):
+        self.phase(None)
+        self.end = {kind: {} for kind in self.KEYS}
+        self.peak = {kind: {} for kind in self.KEYS}
+
+    def phase(self, name):
+        before = {kind: dict(peaks) for kind, peaks in self.peak.items()}
+        super().phase(name)
+        for kind, peaks in before.items():
+            for phase, peak in peaks.items():
+                self.peak[kind][phase] = max(self.peak[kind][phase], peak)
+
+    def row(self, weights):
+        return self.row_of(weights, self.phases, self.phases, self.phases)
 
 
 def attention_backend(job):

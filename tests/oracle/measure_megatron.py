@@ -19,33 +19,6 @@ CUDA = torch.cuda
 PHASES = ("forward", "backward", "step")
 
 
-class StepMeter(measure.Meter):
-    """A pipeline's step has many forwards and backwards: of each phase the highest counts, and its last end."""
-
-    def restart(self):
-        self.current = None
-        self.end = {kind: {} for kind in self.KEYS}
-        self.peak = {kind: {} for kind in self.KEYS}
-
-    def phase(self, name):
-        before = {kind: dict(peaks) for kind, peaks in self.peak.items()}
-        super().phase(name)
-        for kind, peaks in before.items():
-            for phase, peak in peaks.items():
-                self.peak[kind][phase] = max(self.peak[kind][phase], peak)
-
-    def row(self, weights):
-        result = {}
-        for kind in self.KEYS:
-            row = {"weights": weights[kind]}
-            row.update({"after_" + name: self.end[kind][name] for name in PHASES})
-            row.update({"peak_" + name: self.peak[kind][name] for name in PHASES})
-            row["peak"] = max(self.peak[kind][name] for name in PHASES)
-            result[kind] = row
-        result["bytes"]["reserved"] = CUDA.memory_stats()["reserved_bytes.all.peak"]
-        return result
-
-
 def batches(job):
     rows, tokens = job.get("batch", 1), job["seq"]
     local = tokens // models.degree(job, "cp")
@@ -105,7 +78,7 @@ def prepare(row):
 
 def measure_rank(row):
     from megatron.core.distributed import finalize_model_grads
-    job, meter = row["job"], StepMeter()
+    job, meter = row["job"], measure.StepMeter(PHASES)
     prepare(row)
     rank = row.get("run", {}).get("rank", 0)
     models.start_groups(job, rank)

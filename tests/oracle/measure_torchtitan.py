@@ -17,34 +17,6 @@ CUDA = torch.cuda
 PHASES = ("forward", "backward", "clip", "step")
 
 
-class StepMeter(measure.Meter):
-    """Of each phase of a step the highest counts, and its last end: micro-batches go through them again and again."""
-
-    def restart(self):
-        self.phase(None)
-        self.current = None
-        self.end = {kind: {} for kind in self.KEYS}
-        self.peak = {kind: {} for kind in self.KEYS}
-
-    def phase(self, name):
-        before = {kind: dict(peaks) for kind, peaks in self.peak.items()}
-        super().phase(name)
-        for kind, peaks in before.items():
-            for phase, peak in peaks.items():
-                self.peak[kind][phase] = max(self.peak[kind].get(phase, 0), peak)
-
-    def row(self, weights):
-        result = {}
-        for kind in self.KEYS:
-            row = {"weights": weights[kind]}
-            row.update({"after_" + name: self.end[kind][name] for name in PHASES})
-            row.update({"peak_" + name: self.peak[kind][name] for name in PHASES})
-            row["peak"] = max(self.peak[kind][name] for name in PHASES)
-            result[kind] = row
-        result["bytes"]["reserved"] = CUDA.memory_stats()["reserved_bytes.all.peak"]
-        return result
-
-
 def model_args(config):
     from torchtitan.models.llama3 import TransformerModelArgs
     hidden, inner = config["hidden_size"], config["intermediate_size"]
@@ -174,7 +146,7 @@ def buckets_come_back():
 
 def measure_rank(row):
     from torchtitan.distributed import utils as dist_utils
-    meter = StepMeter()
+    meter = measure.StepMeter(PHASES)
     cards = row["job"].get("hardware", {}).get("count", 1)
     os.environ.update(NGPU=str(cards), LOCAL_RANK="0", RANK="0", WORLD_SIZE=str(cards))
     no_timing_of_kernels()

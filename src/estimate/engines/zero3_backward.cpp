@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/release.h"
 #include "blocks/generations.h"
 
 namespace membill {

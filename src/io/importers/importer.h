@@ -24,10 +24,11 @@ namespace membill::io {
 // What is said beside the job itself, on membill's own command line.
 struct ImportContext {
   DataDirs dirs;
-  std::optional<std::int64_t> gpus;   // --gpus
-  std::optional<std::string> model;   // MODEL, which goes before the model of the job
-  std::optional<std::string> format;  // --as
-  bool reads_pins = true;             // releases pinned in the job's folder; false: the text has no folder
+  std::optional<std::int64_t> gpus;          // --gpus
+  std::optional<std::string> model;          // MODEL, which goes before the model of the job
+  std::optional<std::string> format;         // --as
+  bool reads_pins = true;                    // releases pinned in the job's folder; false: the text has no folder
+  std::map<std::string, std::string> given;  // keys of the plan that the command line says, which goes before the job
 };
 
 // How a program is started.
@@ -62,6 +63,8 @@ struct Draft {
   void set(std::string_view key, const std::optional<std::int64_t>& value) {
     if (value) plan.set(key, Value::of(*value));
   }
+  // Whether the command line says this key of the plan, so that nothing needs to be assumed of it.
+  [[nodiscard]] bool is_given(const std::string& key) const { return context.given.count(key) != 0; }
   void assume(std::string text) { assumptions.push_back(std::move(text)); }
   void add_records(const KeyReader& reader) {
     for (KeyRecord& record : reader.records()) records.push_back(std::move(record));

@@ -24,8 +24,10 @@ void read_server(const std::string& prefix, KeyReader& reader, Draft& draft) {
 void read_rollout(const RolloutLengths& lengths, KeyReader& reader, Draft& draft) {
   const std::string& prefix = lengths.prefix;
   const std::optional<std::int64_t> completion = reader.count(prefix + "max_completion_length", 1);
-  if (!completion) draft.assume("completions have 512 tokens: max_completion_length is not given");
-  if (!lengths.prompt && !lengths.row) draft.assume("prompts have 512 tokens: max_prompt_length is not given");
+  if (!completion && !draft.is_given("completion"))
+    draft.assume("completions have 512 tokens: max_completion_length is not given");
+  if (!lengths.prompt && !lengths.row && !draft.is_given("prompt"))
+    draft.assume("prompts have 512 tokens: max_prompt_length is not given");
   const std::int64_t tokens = completion.value_or(kUnsaidTokens);
   draft.set("stage", Value::of("grpo"));
   draft.set("seq", std::optional(lengths.row.value_or(lengths.prompt.value_or(kUnsaidTokens) + tokens)));

@@ -1,4 +1,5 @@
 // TRL's command line and YAML (trl sft, trl dpo, alignment-handbook, open-r1).
+#include "base/release.h"
 #include "base/text.h"
 #include "io/importers/formats.h"
 #include "io/importers/rollout.h"
@@ -72,6 +73,13 @@ constexpr KeyRow kRows[] = {
     {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "model_config.py"},
 };
 
+// Defaults of earlier releases.
+constexpr KeyRow kBefore022[] = {{"gradient_checkpointing", "false", "layers run their forward again in backward"}};
+constexpr KeyRow kBefore020[] = {{"packing_strategy", "ffd", "how samples are packed; ffd joins them without padding"}};
+constexpr KeyRow kBefore019[] = {{"bf16", "false", "autocast in bf16"},
+                                 {"packing_strategy", "wrapped", "samples are cut where a sequence is full"}};
+constexpr KeyRow kGrpoBefore019[] = {{"beta", "0.04", "strength of the reference"}};
+
 constexpr std::string_view kHarmless =
     "model_revision trust_remote_code chat_template chat_template_path dataset_name dataset_config dataset_config_name "
     "dataset_mixer* "
@@ -112,15 +120,19 @@ bool mentions(const JobSource& source, std::string_view word) {
   return false;
 }
 
-// The trainer: what the program is called, else what only one of them takes.
-std::string trainer_of(const JobSource& source, KeyReader& reader, Draft& draft) {
+// The trainer: what the command line says, what the program is called, else what only one of them takes.
+std::string trainer_of(const JobSource& source, Draft& draft) {
+  if (draft.is_given("stage")) {
+    const std::string stage = to_lower(draft.context.given.at("stage"));
+    return stage == "simpo" ? "cpo" : stage == "pretrain" ? "sft" : stage;
+  }
   for (const char* name : {"grpo", "dpo", "orpo", "kto", "cpo", "reward", "rloo", "ppo", "sft"}) {
     if (mentions(source, name)) return name;
   }
   std::string guess = "sft";
-  if (reader.map().find("reward_funcs") != nullptr || reader.map().find("num_generations") != nullptr) {
+  if (source.keys.find("reward_funcs") != nullptr || source.keys.find("num_generations") != nullptr) {
     guess = "grpo";
-  } else if (reader.map().find("beta") != nullptr) {
+  } else if (source.keys.find("beta") != nullptr) {
     guess = "dpo";
   }
   if (guess != "grpo") draft.assume(draft.file + " does not name its trainer: " + guess + " by its keys");
@@ -151,8 +163,7 @@ void read_arguments(KeyReader& reader, Draft& draft) {
   }
 }
 
-void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
-  const std::string trainer = trainer_of(source, reader, draft);
+void read_stage(const std::string& trainer, KeyReader& reader, Draft& draft) {
   if (trainer == "ppo") return read_ppo(reader, draft);
   if (trainer == "rloo") draft.assume("RLOO is billed as GRPO: the same forwards and losses of the same size");
   if (trainer == "grpo" || trainer == "rloo") {
@@ -218,16 +229,28 @@ void read_lengths(KeyReader& reader, Draft& draft) {
   } else {
     draft.set("seq", reader.count("max_length", 1));
   }
-  const bool free = reader.flag("padding_free") || (packing && reader.text("packing_strategy") == "bfd");
+  const bool joins = packing && reader.text("packing_strategy") != "wrapped";
+  const bool free = reader.flag("padding_free") || joins;
   draft.set("packing", Value::of(packing));
   draft.set("padding_free", Value::of(free));
   if (!packing && !free) set_padded(draft);
 }
 
-// Which generation of TRL runs it; the loss follows from that: over whole logits before 1.0, by the fused head since.
-void read_release(KeyReader& reader, Draft& draft) {
-  reader.use("loss_type");
+// The keys with the defaults of the release that runs the job. The loss follows from it, too: over whole logits before 1.0, by the fused
+// head since.
+std::vector<KeyTable> tables_of_release(const std::string& trainer, Draft& draft) {
   take_release("trl", "1.16", draft);
+  const std::string release = plan_text(draft, "software.trl");
+  std::vector<KeyTable> tables;
+  const auto add = [&](std::span<const KeyRow> rows, int minor, std::string_view source) {
+    if (is_before(release, 0, minor)) tables.push_back({rows, {}, source});
+  };
+  if (trainer == "grpo") add(kGrpoBefore019, 19, "trl 0.18 trainer/grpo_config.py");
+  add(kBefore019, 19, "trl 0.18 trainer/sft_config.py");
+  add(kBefore020, 20, "trl 0.19 trainer/sft_config.py");
+  add(kBefore022, 22, "trl 0.21: transformers training_args.py");
+  tables.insert(tables.end(), {trl_table(), training_arguments_table()});
+  return tables;
 }
 
 // trl 1.16 trainer/dpo_trainer.py: off for the time being.
@@ -305,10 +328,11 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {trl_table(), training_arguments_table()}, draft.problems);
+  const std::string trainer = trainer_of(source, draft);
+  KeyReader reader(source.keys, source.file, tables_of_release(trainer, draft), draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
-  read_stage(source, reader, draft);
+  read_stage(trainer, reader, draft);
   read_training_arguments(reader, false, draft);
   draft.bf16 = reader.maybe_flag("bf16").value_or(!draft.fp16);
   draft.fp16 = draft.fp16 && !draft.bf16;
@@ -316,7 +340,7 @@ void read(const JobSource& source, Draft& draft) {
   read_adapters(reader, draft);
   read_lengths(reader, draft);
   read_offloading(reader, draft);
-  read_release(reader, draft);
+  reader.use("loss_type");
   pad_pairs(reader, draft);
   state_what_is_left_out(reader, draft);
   read_preparation(draft);
