@@ -20,6 +20,9 @@ struct VisionPart {
 // False: the tensors of this type are not known. Problems name keys of the part.
 [[nodiscard]] bool add_vision_part(ModelSpec& spec, const VisionPart& part, Problems& problems);
 
+// Hugging Face's class of a wrapper's model type; empty: not known.
+[[nodiscard]] std::string_view wrapper_class(std::string_view wrapper_type);
+
 // Whether a section of a census is such a part: on the card, never trained.
 [[nodiscard]] bool is_vision_part(const Section& section);
 

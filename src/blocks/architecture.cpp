@@ -34,6 +34,8 @@ Tensor Architecture::enter_section(Forward&, const Modules&, const Section&, Ten
   return hidden;
 }
 
+void Architecture::before_layer(Forward&) const {}
+
 LayerInputs Architecture::prepare(Forward&, const Modules&, const Tensor&) const { return {}; }
 
 std::vector<Tensor> Architecture::lasting(Forward&) const { return {}; }

@@ -21,6 +21,8 @@ class Architecture {
   // What runs between two stacks of layers, before the first layer of `section`. Returns that layer's input.
   [[nodiscard]] virtual Tensor enter_section(Forward& f, const Modules& outer, const Section& section, Tensor hidden,
                                              LayerInputs& inputs) const;
+  // What the model does for the next layer before it calls that.
+  virtual void before_layer(Forward& f) const;
   // One decoder layer.
   [[nodiscard]] virtual Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
                                      const LayerInputs& inputs) const = 0;
@@ -54,6 +56,9 @@ class Architecture {
 
   // What happens to the input of a reentrant checkpoint over these layers, and to its gradient, after its backward.
   [[nodiscard]] virtual CheckpointEnd after_checkpoint(const std::vector<Modules*>& layers) const;
+
+  // Whether the model holds what each of its layers gets until it returns, whatever it is asked for.
+  [[nodiscard]] virtual bool keeps_hidden_states() const { return false; }
 
   // Names that the census gives to what every causal model has.
   [[nodiscard]] virtual std::string_view embedding_name() const { return "model.embed_tokens"; }

@@ -4,7 +4,6 @@
 #include "blocks/kept.h"
 #include "blocks/kernel_sizes.h"
 #include "blocks/layers.h"
-#include "blocks/prefix.h"
 
 namespace membill {
 namespace {
@@ -41,7 +40,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
                  wide_k = widened(keys);  // arguments of the product, of which autocast casts the last first
     const Tensor from_k = r.autocast_input(wide_k), from_q = r.autocast_input(wide_q);
     left = batch_first(f, from_q, !call.query_contiguous);
-    right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous && f.prefix == nullptr));
+    right = batch_first(f, from_k, expands || (!repeats && !call.query_contiguous && f.cache == nullptr));
     scores = r.batched_matmul(std::move(left), std::move(right), scores_shape, "attention scores");
   }
   scores = r.mul_scalar(std::move(scores), "scaled scores");
@@ -58,7 +57,7 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
   if (call.weights != nullptr) *call.weights = scores;
   const Tensor cast_values = r.autocast_input(values);
   left = r.autocast_input(scores);
-  right = batch_first(f, cast_values, expands || (!repeats && f.prefix == nullptr));
+  right = batch_first(f, cast_values, expands || (!repeats && f.cache == nullptr));
   Tensor output = heads_first_gradient(
       f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
@@ -340,13 +339,13 @@ Tensor math_kernel(Forward& f, const AttentionCall& call, const Tensor& q16, Ten
   const Tensor keys = interleave(k_wide), values = interleave(v_wide);
   Tensor right = r.mul_scalar(keys, "scaled keys");
   Tensor left = batch_first(f, q, !call.query_contiguous);
-  right = matmul_heads(f, call, right, !repeats && !call.query_contiguous && f.prefix == nullptr);
+  right = matmul_heads(f, call, right, !repeats && !call.query_contiguous && f.cache == nullptr);
   Tensor scores = r.batched_matmul(std::move(left), std::move(right), {rows, f.keys()}, "attention scores");
   if (bias.defined()) scores = r.add_in_place(std::move(scores), bias);
   scores = safe_softmax(f, scores);
   scores = r.dropout(std::move(scores), f.attention_dropout);
   const Tensor weights = r.cast(scores, type);
-  right = matmul_heads(f, call, values, !repeats && f.prefix == nullptr);
+  right = matmul_heads(f, call, values, !repeats && f.cache == nullptr);
   Tensor output =
       heads_first_gradient(f, r.batched_matmul(scores, std::move(right), {rows, call.dims.v}, "attention output"));
   output = r.cast(std::move(output), type);
@@ -373,7 +372,6 @@ AttentionChoice choose_attention(const Forward& f, const LayerKind& kind, bool m
 }
 
 Tensor run_whole_attention(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
-  if (f.prefix != nullptr) f.prefix->extend(call.dims, k, v);
   switch (call.choice.kernel) {
     case AttentionKernel::eager: return eager(f, call, q, k, v);
     case AttentionKernel::sdpa_math: return math(f, call, q, k, v);

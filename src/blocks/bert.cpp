@@ -44,14 +44,15 @@ Tensor bert_attention(Forward& f, const LayerContext& layer, const Tensor& hidde
   return run_attention(f, call, q, k, v);
 }
 
+}  // namespace
+
 // BertSelfOutput and BertOutput: the norm follows the residual.
-Tensor output(Forward& f, const Modules& modules, const std::string& name, const Tensor& x, const Tensor& residual) {
+Tensor BertArchitecture::end_block(Forward& f, const Modules& modules, const std::string& name, const Tensor& x,
+                                   const Tensor& residual) {
   Tensor hidden = apply_linear(f, modules.at(name + ".dense"), x);
   hidden = f.r.dropout(hidden, f.hidden_dropout);
   return layer_norm(f, modules.at(name + ".LayerNorm"), f.r.add(hidden, residual, "residual stream"));
 }
-
-}  // namespace
 
 Module* BertArchitecture::base(const Modules& outer, const std::string& name) const {
   Module* inside = outer.find(names_.stem + name);
@@ -82,11 +83,11 @@ LayerInputs BertArchitecture::prepare(Forward& f, const Modules&, const Tensor&)
 Tensor BertArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden, const LayerInputs& inputs) const {
   Tensor weights;
   Tensor attended = bert_attention(f, layer, hidden, inputs, weights);
-  attended = output(f, layer.modules, "attention.output", attended, hidden);
+  attended = end_block(f, layer.modules, "attention.output", attended, hidden);
   const Tensor expanded =
       activation(f, layer.kind.mlp.activation, apply_linear(f, layer.modules.at("intermediate.dense"), attended));
   const ItemScope scope(f.r, f.items.boundary);
-  return output(f, layer.modules, "output", expanded, attended);
+  return end_block(f, layer.modules, "output", expanded, attended);
 }
 
 Tensor BertArchitecture::finish(Forward&, const Modules&, Tensor hidden) const { return hidden; }

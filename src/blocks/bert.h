@@ -34,6 +34,9 @@ class BertArchitecture : public Architecture {
   [[nodiscard]] virtual bool predicts_words(const Modules& outer) const;
   [[nodiscard]] virtual Tensor words(Forward& f, const Modules& outer, const Tensor& hidden) const;
   [[nodiscard]] virtual Tensor classify(Forward& f, const Modules& outer, const Tensor& hidden) const;
+  // What ends a block: a dense layer, dropout, and the norm of its sum with the residual stream.
+  [[nodiscard]] static Tensor end_block(Forward& f, const Modules& modules, const std::string& name, const Tensor& x,
+                                        const Tensor& residual);
   // The first token of each row.
   [[nodiscard]] static Tensor first_tokens(Forward& f, const Tensor& hidden);
   // What a classifier is trained on.

@@ -6,9 +6,9 @@
 #include "base/engine_keys.h"
 #include "blocks/adalora.h"
 #include "blocks/generations.h"
+#include "blocks/key_cache.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
-#include "blocks/prefix.h"
 
 namespace membill {
 namespace {
@@ -39,6 +39,7 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     const auto kind = static_cast<std::size_t>(unit.kinds[i]);
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
     r.set_layer(static_cast<int>(i));
+    architecture.before_layer(f);
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
     if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
     if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
@@ -74,6 +75,8 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   Recorder& r = f.r;
   r.set_items(f.items.embedding);
   f.prompt = modules.prompt.get();
+  HiddenStates own_states;
+  if (architecture.keeps_hidden_states()) f.hidden_states = &own_states;
   Tensor hidden = architecture.embed(f, modules.outer, ids);
   if (f.locals.empty()) f.locals.push_back(f.checkpoint_inputs != nullptr ? hidden : r.detach(hidden));
   LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
@@ -91,6 +94,8 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   hidden = architecture.finish(f, modules.outer, hidden);
   f.locals.clear();
   f.second_output.drop();
+  if (f.hidden_states == &own_states) f.hidden_states = nullptr;
+  own_states.release(r);
   if (!r.grad_enabled() || f.plan.checkpointing.mode == Checkpointing::none) r.drop_shared();
   return hidden;
 }
@@ -154,8 +159,10 @@ Tensor loss_of_scores(Forward& f, Module& head, const Tensor& hidden) {
 Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModules& modules, const Tensor& ids,
                          Tensor* outputs) {
   if (f.hooks != nullptr) f.hooks->before_model();
-  std::optional<PrefixCache> prefix;
-  if (!f.dims.past.is_zero() && f.adapters) f.prefix = &prefix.emplace(f, *modules.prompt, modules.units);
+  std::optional<KeyCache> cache;
+  const bool prefixed = !f.dims.past.is_zero() && f.adapters;
+  if (prefixed || fills_cache(f)) f.cache = &cache.emplace(f);
+  if (prefixed) cache->begin_with_prefix(*modules.prompt, modules.units);
   Tensor hidden = decoder_forward(f, architecture, modules, ids);
   f.r.set_saved_on_host(nullptr);  // torchtune's hook leaves the head out, and the loss is outside of it
   f.moment("loss");
@@ -170,8 +177,8 @@ Tensor causal_lm_forward(Forward& f, const Architecture& architecture, ModelModu
   if (regularised) loss = with_orthogonality(f, modules, std::move(loss));
   f.labels.drop();
   f.caller_locals.clear();
-  f.prefix = nullptr;
-  prefix.reset();
+  f.cache = nullptr;
+  cache.reset();
   if (f.hooks != nullptr) f.hooks->after_model();
   return loss;
 }

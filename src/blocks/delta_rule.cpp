@@ -20,13 +20,13 @@ class DeltaRule {
     padded_ = batches_ * Size(kScanChunk);
   }
 
-  Tensor run(DeltaRuleInputs in) {
+  Tensor run(DeltaRuleInputs in, Tensor* last_state) {
     const DType type = in.query.dtype();
     lies_by_token_ = type == DType::fp32;
     widen(in);
     prepare(in);
     within_chunks();
-    Tensor output = scan();
+    Tensor output = scan(last_state);
     output = r_.contiguous_copy(std::move(output), {padded_, d_.value_width}, "output of the chunks, in order");
     if (!r_.symbols().equal(padded_, rows_))
       output = part_of(f_, output, {rows_, d_.value_width}, "gradient of the output, padded");
@@ -98,7 +98,9 @@ class DeltaRule {
 
   Tensor of_pairs(const Tensor& left, const Tensor& right) {
     const bool several = !f_.one_row() || chunks_ > 1;
-    Tensor first = by_head(left, several), second = by_head(right, several);
+    const Tensor from_left = r_.autocast_input(left),
+                 from_right = r_.autocast_input(right);  // arguments of the product
+    Tensor first = by_head(from_left, several), second = by_head(from_right, several);
     return r_.batched_matmul(std::move(first), std::move(second), {padded_, Size(kScanChunk)},
                              "products of a chunk's tokens");
   }
@@ -157,7 +159,7 @@ class DeltaRule {
   }
 
   // The chunks one after the other, each with the state that the one before it left.
-  Tensor scan() {
+  Tensor scan(Tensor* last_state) {
     const Shape state_shape{heads_ * d_.key_width, d_.value_width};
     Tensor state = r_.empty(state_shape, DType::fp32, "recurrent state, zeros");
     Tensor output = r_.empty({padded_, d_.value_width}, DType::fp32, "output of the chunks");
@@ -165,18 +167,21 @@ class DeltaRule {
     key_ = r_.mul(key_, r_.exp(rest_of_decay()), "decayed keys");
     const Tensor chunk_decay =
         r_.exp(part_of(f_, cum_decay_, {batches_, Size(1)}, "gradient of the last decay, zero-filled"));
+    const bool copies_chunks =
+        !f_.one_row() && !r_.autocast();  // autocast's copy of a part lies as the product wants it
     for (std::int64_t i = 0; i < chunks_; ++i) {
       v_new_ = new_values_of_chunk(state);
-      inter_ = product(by_head(chunk_of(query_, Size(kScanChunk)), !f_.one_row()), state,
+      inter_ = product(by_head(chunk_of(query_, Size(kScanChunk)), copies_chunks), state,
                        {heads_ * Size(kScanChunk), d_.value_width});
       {
         const Tensor within = product(chunk_of(intra_, Size(kScanChunk)), v_new_, v_new_.shape());
         output = r_.copy_into(std::move(output), r_.add(inter_, within, "output of a chunk"));
       }
       const Tensor kept = r_.mul(state, chunk_of(chunk_decay, Size(1)), "decayed state");
-      const Tensor update = product(by_head(chunk_of(key_, Size(kScanChunk)), !f_.one_row()), v_new_, state_shape);
+      const Tensor update = product(by_head(chunk_of(key_, Size(kScanChunk)), copies_chunks), v_new_, state_shape);
       state = r_.add(kept, update, "recurrent state");
     }
+    if (last_state != nullptr) *last_state = std::move(state);
     return output;
   }
 
@@ -207,8 +212,8 @@ class DeltaRule {
 
 }  // namespace
 
-Tensor chunked_delta_rule(Forward& f, const LayerContext& layer, DeltaRuleInputs inputs) {
-  return DeltaRule(f, layer).run(std::move(inputs));
+Tensor chunked_delta_rule(Forward& f, const LayerContext& layer, DeltaRuleInputs inputs, Tensor* last_state) {
+  return DeltaRule(f, layer).run(std::move(inputs), last_state);
 }
 
 }  // namespace membill

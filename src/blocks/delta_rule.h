@@ -10,6 +10,8 @@ struct DeltaRuleInputs {
   Tensor beta, decay;        // rows of tokens, one column a value head
 };
 // Rows of value heads in the type of the queries. The number of chunks is part of the program: it binds a trace to one length.
-[[nodiscard]] Tensor chunked_delta_rule(Forward& f, const LayerContext& layer, DeltaRuleInputs inputs);
+// `last_state`: receives the state after the last chunk.
+[[nodiscard]] Tensor chunked_delta_rule(Forward& f, const LayerContext& layer, DeltaRuleInputs inputs,
+                                        Tensor* last_state = nullptr);
 
 }  // namespace membill

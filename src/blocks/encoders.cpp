@@ -117,8 +117,9 @@ Tensor DistilBertArchitecture::classify(Forward& f, const Modules& outer, const 
 Tensor ModernBertArchitecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
   const Tensor positions = f.r.empty({f.dims.s, Size(1)}, DType::int64, "position ids");
   const Tensor words = made_to_need_gradient(f, apply_embedding(f, *base(outer, "embeddings.tok_embeddings"), ids));
-  f.locals = {positions};
-  return f.r.dropout(layer_norm(f, *base(outer, "embeddings.norm"), words), f.embedding_dropout);
+  Tensor embedded = f.r.dropout(layer_norm(f, *base(outer, "embeddings.norm"), words), f.embedding_dropout);
+  f.locals = {positions, f.r.detach(embedded)};  // what the masks are made for is a variable until the end
+  return embedded;
 }
 
 // A window needs a mask where the sequence is longer; every token sees every other in full layers. Tables by layer type.

@@ -1,6 +1,7 @@
 // What a block program sees while one forward runs: the recorder, the three inputs, the symbols of the formulas and the modules.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -173,7 +174,7 @@ class ForwardHooks {
   virtual void after_model() = 0;  // the model's forward with its loss is over
 };
 
-class PrefixCache;
+class KeyCache;
 
 // output_hidden_states=True: what each layer of a model gets.
 class HiddenStates {
@@ -218,9 +219,12 @@ struct Forward {
   Tensor encoder_states{};                        // what the encoder returned: the model's forward holds it to its end
   std::vector<std::unique_ptr<Parameter>> leaves{};  // tensors that the forward makes and that need a gradient
   PromptEncoder* prompt = nullptr;                   // of the virtual tokens before the text
-  PrefixCache* prefix = nullptr;                     // of prefix tuning
+  KeyCache* cache = nullptr;                         // of keys and values, where the model has one
   Tensor labels{};                                   // of text and virtual tokens, where the latter exist
   std::vector<Tensor> caller_locals{};               // local variables of the code that calls the model
+  Tensor layer_inputs{}, layer_input{};  // gemma4: what all layers get beside hidden states; the part of the next one
+  std::array<Tensor, 4>
+      shared_keys{};       // gemma4: keys and values of full layers, then of sliding ones, for later layers
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

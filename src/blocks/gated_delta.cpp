@@ -1,6 +1,8 @@
 #include "blocks/gated_delta.h"
 
+#include "blocks/channel_convolution.h"
 #include "blocks/delta_rule.h"
+#include "blocks/key_cache.h"
 #include "blocks/layers.h"
 
 namespace membill {
@@ -51,51 +53,14 @@ Projected project_fused(Forward& f, const LayerContext& layer, const Tensor& hid
   return p;
 }
 
-// The gradient of a transposed projection is copied for its matrix product.
-Tensor transposed(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  Tensor out = r.view(x, x.shape());
-  if (r.needs_node({&x}))
-    r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-      return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-    });
-  return out;
-}
-
 Projected project_apart(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   const LinearDims& d = layer.dims.linear;
   Projected p;
-  p.mixed = transposed(f, apply_linear(f, part(layer, "in_proj_qkv"), hidden));
+  p.mixed = channels_first(f, apply_linear(f, part(layer, "in_proj_qkv"), hidden));
   p.z = f.r.view(apply_linear(f, part(layer, "in_proj_z"), hidden), {f.dims.N * d.value_heads, d.value_width});
   p.b = apply_linear(f, part(layer, "in_proj_b"), hidden);
   p.a = apply_linear(f, part(layer, "in_proj_a"), hidden);
   return p;
-}
-
-// torch.nn.functional.conv1d over each channel by itself: a contiguous copy of the input while it runs.
-Tensor convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape) {
-  Recorder& r = f.r;
-  const DType type = r.autocast().value_or(weight.value.dtype());
-  // A view of the weight: autocast does not cache its copy.
-  const Tensor filter = r.cast(weight.value, type), in = r.autocast_input(r.cast(given, weight.value.dtype()));
-  const bool node = r.needs_node({&in, &filter});
-  const Tensor kept_in = node ? r.saved(in) : Tensor(), kept_filter = node ? r.saved(filter) : Tensor();
-  Tensor out;
-  {
-    const Tensor copy = r.empty(in.shape(), type, "convolution's input, channels first");
-    out = r.empty(shape, type, "convolution");
-  }
-  if (!node) return out;
-  r.record({&out}, {r.edge(in), r.edge(filter)},
-           [kept_in, kept_filter, in_shape = in.shape(), filter_shape = filter.shape(), type,
-            to_input = in.requires_grad(), to_filter = filter.requires_grad()](Recorder& rec, Gradients&) {
-             const Tensor copy = rec.empty(in_shape, type, "convolution's input, channels first");
-             Gradients result(2);
-             if (to_filter) result[1] = rec.empty(filter_shape, type, "convolution weight gradient");
-             if (to_input) result[0] = rec.empty(in_shape, type, "convolution input gradient");
-             return result;
-           });
-  return out;
 }
 
 // causal_conv1d_fn: silu over the first tokens of a longer convolution.
@@ -103,7 +68,7 @@ Tensor convolve(Forward& f, const LayerContext& layer, const Tensor& mixed) {
   Recorder& r = f.r;
   const Size& channels = mixed.width();
   const Size more = f.dims.s + layer.dims.linear.kernel - Size(1);
-  const Tensor longer = convolution(f, mixed, part(layer, "conv1d").weight, {f.dims.b * more, channels});
+  const Tensor longer = channel_convolution(f, mixed, part(layer, "conv1d").weight, {f.dims.b * more, channels});
   const Tensor first = part_of(f, longer, mixed.shape(), "gradient of the first tokens, zero-filled");
   return r.cast(activation(f, layer.kind.mlp.activation, first), mixed.dtype());
 }
@@ -127,6 +92,14 @@ Tensor gated_norm(Forward& f, Module& module, const Tensor& x, const Tensor& gat
   return r.cast(hidden, x.dtype());
 }
 
+// zeros_like(x).copy_(x): its history is x's.
+Tensor copied(Recorder& r, const Tensor& x) {
+  Tensor copy = r.empty(x.shape(), x.dtype(), "recurrent state of the cache");
+  if (r.needs_node({&x}))
+    r.record({&copy}, {r.edge(x)}, [](Recorder&, Gradients& g) { return Gradients{std::move(g[0])}; });
+  return copy;
+}
+
 }  // namespace
 
 Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidden) {
@@ -134,7 +107,10 @@ Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidd
   const LinearDims& d = layer.dims.linear;
   const bool fused = layer.modules.find("linear_attn.in_proj_qkvz") != nullptr;
   Projected p = fused ? project_fused(f, layer, hidden) : project_apart(f, layer, hidden);
+  if (f.cache != nullptr)
+    f.cache->hold(r.empty({f.dims.b * d.kernel, p.mixed.width()}, p.mixed.dtype(), "convolution state of the cache"));
   p.mixed = convolve(f, layer, p.mixed);
+  if (f.cache != nullptr) p.mixed = part_of(f, p.mixed, p.mixed.shape(), "gradient of the new tokens, zero-filled");
   const Size keys = d.key_heads * d.key_width, values = d.value_heads * d.value_width;
   std::vector<Tensor> heads = r.split(p.mixed, {{f.dims.N, keys}, {f.dims.N, keys}, {f.dims.N, values}});
   heads[0] = r.view(heads[0], {f.dims.N * d.key_heads, d.key_width});
@@ -142,7 +118,10 @@ Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidd
   heads[2] = r.view(heads[2], {f.dims.N * d.value_heads, d.value_width});
   const Tensor beta = r.sigmoid(p.b);
   const Tensor log_decay = decay(f, layer, p.a);
-  Tensor output = chunked_delta_rule(f, layer, {heads[0], heads[1], heads[2], beta, log_decay});
+  Tensor state;
+  Tensor output = chunked_delta_rule(f, layer, {heads[0], heads[1], heads[2], beta, log_decay},
+                                     f.cache != nullptr ? &state : nullptr);
+  if (state.defined()) f.cache->hold(copied(r, state));
   output = gated_norm(f, part(layer, "norm"), output, p.z);
   output = r.view(std::move(output), {f.dims.N, values});
   return apply_linear(f, part(layer, "out_proj"), output);

@@ -30,9 +30,14 @@ class Gemma3Architecture : public Gemma2Architecture {
 };
 
 // Norms without an offset, one on the values, too; each of q and k whole before the next; full layers have heads of their own and may
-// take their values from the keys' projection; a layer's output is scaled in place.
+// take their values from the keys' projection; a layer's output is scaled in place. Small models have a table of words for each layer,
+// whose rows gate a further block, and last layers without keys and values of their own; others have experts beside their MLP.
 class Gemma4Architecture : public Gemma3Architecture {
  public:
+  [[nodiscard]] Tensor embed(Forward& f, const Modules& outer, const Tensor& ids) const override;
+  void before_layer(Forward& f) const override;
+  [[nodiscard]] Tensor finish(Forward& f, const Modules& outer, Tensor hidden) const override;
+  [[nodiscard]] Recorder::CheckpointVariables checkpoint_variables(Forward& f) const override;
   [[nodiscard]] Tensor layer(Forward& f, const LayerContext& layer, Tensor hidden,
                              const LayerInputs& inputs) const override;
 
@@ -40,6 +45,8 @@ class Gemma4Architecture : public Gemma3Architecture {
   [[nodiscard]] Tensor norm(Forward& f, Module& module, Tensor x) const override;
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
                                  Tensor& weights) const override;
+  [[nodiscard]] Tensor feed_forward(Forward& f, const LayerContext& layer, Tensor hidden,
+                                    const Tensor& residual) const override;
 };
 
 }  // namespace membill

@@ -108,11 +108,11 @@ Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* labe
   return part;
 }
 
-Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut) {
+Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool turned) {
   Recorder& r = f.r;
   Tensor out = r.view(x, {f.dims.N * heads, width});
   const bool product = f.plan.attention == AttentionKernel::eager || f.plan.attention == AttentionKernel::sdpa_math;
-  if ((!product && !cut) || heads == Size(1) || !r.needs_node({&x})) return out;
+  if ((!product && !turned) || heads == Size(1) || !r.needs_node({&x})) return out;
   r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
     return Gradients{rec.empty(shape, type, "gradient, tokens first")};
   });

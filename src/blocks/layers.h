@@ -38,8 +38,9 @@ struct RotaryTables {
 [[nodiscard]] Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label);
 
 // What a projection gave, seen as so many heads of `width`. Behind a matrix product over heads (eager, math), or where a part of each
-// head is cut out (`cut`), its gradient comes with heads first: the view's backward copies it.
-[[nodiscard]] Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool cut = false);
+// head is cut out or a cache turns it (`turned`), its gradient comes with heads first: the view's backward copies it.
+[[nodiscard]] Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width,
+                                   bool turned = false);
 
 // The result of a matrix product over (b, heads): its gradient comes with heads last and is copied unless there is one row.
 [[nodiscard]] Tensor heads_first_gradient(Forward& f, const Tensor& x);

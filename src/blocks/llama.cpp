@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "blocks/attention.h"
+#include "blocks/key_cache.h"
 #include "blocks/sequence_spread.h"
 
 namespace membill {
@@ -45,7 +46,8 @@ bool cuts_heads(const Forward& f, const KindDims& dims) {
 }  // namespace
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
-  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager || f.joins_documents() || f.prefix != nullptr)
+  const bool prefixed = f.cache != nullptr && !f.dims.past.is_zero();
+  if (f.plan.attention_mask || f.plan.attention == AttentionKernel::eager || f.joins_documents() || prefixed)
     return true;
   return kind.attention.sliding_window && f.r.symbols().at_least(f.dims.s, *kind.attention.sliding_window);
 }
@@ -78,6 +80,10 @@ LlamaArchitecture::NormNames LlamaArchitecture::norm_names() const {
   return {"input_layernorm", nullptr, "post_attention_layernorm", nullptr};
 }
 
+LlamaArchitecture::AttentionNames LlamaArchitecture::attention_names() const {
+  return {"self_attn.o_proj", "self_attn.q_norm", "self_attn.k_norm"};
+}
+
 Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
   return llama_rms_norm(f, module, std::move(x));
 }
@@ -89,10 +95,12 @@ Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Te
   const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
     return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
   };
+  const bool turned = turns_keys(f, layer.kind);
+  const AttentionNames names = attention_names();
   Heads heads;
-  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), make("self_attn.q_proj", dims.a, dims.d, turns));
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), make("self_attn.k_proj", dims.k, dims.d, turns));
-  heads.v = make("self_attn.v_proj", dims.k, dims.v, f.prefix != nullptr);
+  heads.q = norm(f, layer.modules.at(names.q_norm), make("self_attn.q_proj", dims.a, dims.d, turns));
+  heads.k = norm(f, layer.modules.at(names.k_norm), make("self_attn.k_proj", dims.k, dims.d, turns || turned));
+  heads.v = make("self_attn.v_proj", dims.k, dims.v, turned);
   return heads;
 }
 
@@ -101,11 +109,12 @@ Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, co
   const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
     return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
   };
+  const bool turned = turns_keys(f, layer.kind);
   Heads heads;
   const bool cuts = turns && cuts_heads(f, dims);
   heads.q = make("self_attn.q_proj", dims.a, dims.d, cuts);
-  heads.k = make("self_attn.k_proj", dims.k, dims.d, cuts);
-  heads.v = make("self_attn.v_proj", dims.k, dims.v, f.prefix != nullptr);  // part of a concatenation's gradient
+  heads.k = make("self_attn.k_proj", dims.k, dims.d, cuts || turned);
+  heads.v = make("self_attn.v_proj", dims.k, dims.v, turned);
   return heads;
 }
 
@@ -139,8 +148,9 @@ Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const
   const Tensor& mask = shape.sliding_window ? inputs.local_mask : inputs.mask;
   AttentionCall call{layer.dims, shape, choose_attention(f, layer.kind, mask.defined()), mask, heads.contiguous};
   call.weights = &weights;
+  if (f.cache != nullptr) f.cache->extend(call, heads.k, heads.v);
   Tensor output = run_attention(f, call, heads.q, heads.k, heads.v);
-  output = apply_linear(f, layer.modules.at("self_attn.o_proj"), std::move(output));
+  output = apply_linear(f, layer.modules.at(attention_names().output), std::move(output));
   heads.q.drop(), heads.k.drop(),
       heads.v.drop();  // Python lets go of variables in the order of their names in the code
   return output;
@@ -148,6 +158,10 @@ Tensor LlamaArchitecture::attention(Forward& f, const LayerContext& layer, const
 
 Tensor LlamaArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   return gated_mlp(f, layer.modules, "mlp.", layer.kind.mlp.activation, hidden);
+}
+
+Tensor LlamaArchitecture::feed_forward(Forward& f, const LayerContext& layer, Tensor hidden, const Tensor&) const {
+  return mlp(f, layer, hidden);
 }
 
 Tensor LlamaArchitecture::branch(Forward&, const Tensor& output) const { return output; }
@@ -165,7 +179,7 @@ Tensor LlamaArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hi
   hidden = f.r.add(residual, branch(f, hidden), "residual stream");
   residual = hidden;
   pass_norm(names.before_mlp);
-  hidden = mlp(f, layer, hidden);
+  hidden = feed_forward(f, layer, std::move(hidden), residual);
   pass_norm(names.after_mlp);
   const ItemScope scope(f.r, f.items.boundary);
   hidden = f.r.add(residual, branch(f, hidden), "layer output");

@@ -39,10 +39,20 @@ class LlamaArchitecture : public Architecture {
   // Norms over all heads of q and of k together.
   [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;
+  // Modules of an attention beside q_proj, k_proj and v_proj.
+  struct AttentionNames {
+    const char* output;
+    const char* q_norm;
+    const char* k_norm;
+  };
+  [[nodiscard]] virtual AttentionNames attention_names() const;
   // `weights` receives the attention weights of an eager layer, which the caller holds.
   [[nodiscard]] virtual Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
                                          const LayerInputs& inputs, Tensor& weights) const;
   [[nodiscard]] virtual Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  // The second block of a layer: the MLP over the normed `hidden`, which nobody else holds; `residual` is the stream beside it.
+  [[nodiscard]] virtual Tensor feed_forward(Forward& f, const LayerContext& layer, Tensor hidden,
+                                            const Tensor& residual) const;
   // What a block's output passes through before it is added to the residual stream.
   [[nodiscard]] virtual Tensor branch(Forward& f, const Tensor& output) const;
   // Whether a layer holds what its attention gave in a variable of its own.

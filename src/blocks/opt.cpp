@@ -14,8 +14,8 @@ bool norms_first(const Forward& f) {
   return false;
 }
 
-Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
-                 Tensor& weights) {
+Tensor opt_attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const LayerInputs& inputs,
+                     Tensor& weights) {
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
   const auto project = [&](const char* name) { return apply_linear(f, layer.modules.at(name), hidden); };
@@ -66,7 +66,7 @@ Tensor OptArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidd
   const bool before = norms_first(f);
   Tensor residual = hidden, weights;
   if (before) hidden = norm(f, modules, "self_attn_layer_norm", hidden);
-  hidden = attention(f, layer, hidden, inputs, weights);
+  hidden = opt_attention(f, layer, hidden, inputs, weights);
   hidden = r.dropout(hidden, f.hidden_dropout);
   hidden = r.add(residual, hidden, "residual stream");
   if (!before) hidden = norm(f, modules, "self_attn_layer_norm", hidden);

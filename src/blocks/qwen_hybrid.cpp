@@ -2,6 +2,8 @@
 
 #include "blocks/attention.h"
 #include "blocks/gated_delta.h"
+#include "blocks/key_cache.h"
+#include "blocks/layers.h"
 #include "blocks/own_norms.h"
 #include "blocks/own_rotary.h"
 
@@ -25,12 +27,14 @@ Tensor QwenHybridArchitecture::attention(Forward& f, const LayerContext& layer, 
   Heads heads;
   heads.q = norm(f, layer.modules.at("self_attn.q_norm"), std::move(queries));
   heads.k = norm(f, layer.modules.at("self_attn.k_norm"), project("self_attn.k_proj", dims.k, dims.d));
-  heads.v = project("self_attn.v_proj", dims.k, dims.v);
+  heads.v = seen_as_heads(f, apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden), dims.k, dims.v,
+                          turns_keys(f, layer.kind));
   rotate_part_together(f, inputs, heads);
   const AttentionShape& shape = layer.kind.attention;
   AttentionCall call{dims, shape, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask,
                      heads.contiguous};
   call.weights = &weights;
+  if (f.cache != nullptr) f.cache->extend(call, heads.k, heads.v);
   Tensor output = run_attention(f, call, heads.q, heads.k, heads.v);
   output = r.mul(output, r.sigmoid(gate), "gated attention output");
   return apply_linear(f, layer.modules.at("self_attn.o_proj"), output);

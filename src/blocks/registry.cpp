@@ -2,11 +2,13 @@
 #include <array>
 #include <span>
 
+#include "blocks/apertus.h"
 #include "blocks/architecture.h"
 #include "blocks/bart.h"
 #include "blocks/bert.h"
 #include "blocks/bloom.h"
 #include "blocks/cohere.h"
+#include "blocks/deberta.h"
 #include "blocks/encoders.h"
 #include "blocks/falcon.h"
 #include "blocks/fused_llama.h"
@@ -18,6 +20,7 @@
 #include "blocks/gptj.h"
 #include "blocks/granite.h"
 #include "blocks/latent_attention.h"
+#include "blocks/lfm2.h"
 #include "blocks/liger.h"
 #include "blocks/litgpt.h"
 #include "blocks/llama.h"
@@ -83,10 +86,13 @@ const MinimaxM2Architecture kMinimaxM2;
 const BartArchitecture kBart(false), kMbart(true);
 const BertArchitecture kBert;
 const BertArchitecture kRoberta({.stem = "roberta.", .counts_positions = true});
+const DebertaArchitecture kDeberta;
 const ElectraArchitecture kElectra;
 const DistilBertArchitecture kDistilBert;
 const ModernBertArchitecture kModernBert;
+const ApertusArchitecture kApertus;
 const ArceeArchitecture kArcee;
+const Lfm2Architecture kLfm2;
 const NemotronArchitecture kNemotron;
 const GptOssArchitecture kGptOss;
 const Llama4Architecture kLlama4;
@@ -122,6 +128,7 @@ struct Row {
 };
 
 const std::array kPrograms = {
+    Row{"apertus", &kApertus},
     Row{"arcee", &kArcee},
     Row{"bart", &kBart},
     Row{"bert", &kBert},
@@ -129,6 +136,7 @@ const std::array kPrograms = {
     Row{"camembert", &kRoberta},
     Row{"cohere", &kCohere},
     Row{"cohere2", &kCohere2},
+    Row{"deberta-v2", &kDeberta},
     Row{"deepseek_v2", &kDeepseekV2},
     Row{"deepseek_v3", &kDeepseekV3},
     Row{"distilbert", &kDistilBert},
@@ -156,6 +164,7 @@ const std::array kPrograms = {
     Row{"granitemoe", &kGraniteMoe},
     Row{"hunyuan_v1_dense", &kHunyuan},
     Row{"kimi_k2", &kDeepseekV3},
+    Row{"lfm2", &kLfm2},
     Row{"llama", &kLlama},
     Row{"llama4_text", &kLlama4},
     Row{"minimax_m2", &kMinimaxM2},
@@ -250,7 +259,9 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   return nullptr;
 }
 
-bool writes_attention_out(std::string_view model_type) { return model_type == "mpt" || model_type == "gpt_oss"; }
+bool writes_attention_out(std::string_view model_type) {
+  return model_type == "mpt" || model_type == "gpt_oss" || model_type == "deberta-v2";
+}
 
 std::span<const std::string_view> modelled_types() {
   static const auto kNames = [] {

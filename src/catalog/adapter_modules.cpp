@@ -1,5 +1,4 @@
 #include "catalog/adapter_modules.h"
-#include "membill/vision_part.h"
 
 #include <algorithm>
 #include <array>
@@ -66,7 +65,6 @@ std::vector<AdaptedModule> list_modules(const ModelSpec& model) {
   std::vector<AdaptedModule> modules;
   for (std::size_t s = 0; s < model.sections.size(); ++s) {
     const Section& section = model.sections[s];
-    if (is_vision_part(section)) continue;
     for (std::size_t k = 0; k < section.kinds.size(); ++k) {
       const std::vector<std::int64_t> layers = layers_of_kind(section, k);
       for (const TensorSpec& tensor : section.kinds[k].tensors) {

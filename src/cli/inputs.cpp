@@ -21,6 +21,7 @@
 #include "io/job_file.h"
 #include "membill/catalog.h"
 #include "membill/estimate.h"
+#include "membill/vision_part.h"
 
 namespace membill::cli {
 namespace {
@@ -115,6 +116,17 @@ void pass_over_targets(const Arguments& arguments, const io::JobFile& job, Input
     adapter.targets.erase(std::remove(adapter.targets.begin(), adapter.targets.end(), unmatched.target),
                           adapter.targets.end());
   }
+}
+
+// Frameworks that keep the vision part as it is, unless they are told otherwise, put no adapters on it either (LLaMA-Factory 0.9
+// model/adapter.py patch_target_modules, ms-swift 4 tuners: freeze_vit, freeze_aligner).
+void leave_vision_out(const Arguments& arguments, const io::JobFile& job, Inputs& inputs) {
+  constexpr const char* kParts = R"((.*\.)?(visual|vision_tower|vision_model|multi_modal_projector)\..*)";
+  const std::vector<Section>& sections = inputs.model.sections;
+  const bool sees = std::any_of(sections.begin(), sections.end(), is_vision_part);
+  if (!sees || arguments.has("--targets") || !adapts_modules(inputs.plan.method)) return;
+  if (inputs.plan.engine == Engine::megatron) return;  // whose adapters never reach it
+  if (job.format == "llamafactory" || job.format == "ms-swift") inputs.plan.adapter.exclude.emplace_back(kParts);
 }
 
 // What a framework's job does beside its step, or to make it smaller: where this version does not bill that, the step is billed without.
@@ -276,6 +288,7 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
   add_remarks(job, inputs);
   const std::string stored = settle_weights(arguments, inputs, inputs.hardware, inputs.plan);
   if (!stored.empty()) inputs.hardware.assumptions.push_back(stored);
+  leave_vision_out(arguments, job, inputs);
   pass_over_targets(arguments, job, inputs);
   pass_over_what_is_not_billed(arguments, job, inputs);
   if (check == Check::together) {

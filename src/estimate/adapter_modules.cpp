@@ -6,6 +6,7 @@
 #include "blocks/quantized.h"
 #include "catalog/adapter_shapes.h"
 #include "estimate/engines/placement.h"
+#include "membill/vision_part.h"
 
 namespace membill {
 namespace {
@@ -17,7 +18,7 @@ class AdapterBuilder {
         model_(model),
         plan_(plan),
         job_(job),
-        match_(match_adapter_targets(model, plan.adapter, plan.method)),
+        match_(adapts_modules(plan.method) ? match_adapter_targets(model, plan.adapter, plan.method) : AdapterMatch()),
         item_(recorder.writer().item("weights.adapter")) {}
 
   void run() {
@@ -25,7 +26,9 @@ class AdapterBuilder {
     std::size_t next_unit = 0;
     for (std::size_t section = 0; section < model_.sections.size(); ++section) {
       if (model_.sections[section].layer_kinds.empty()) {
-        adapt(job_.model.outer, {section, 0, 0}, TraceWriter::kNoUnit);
+        idle_ = is_vision_part(model_.sections[section]);
+        adapt(idle_ ? job_.idle_modules : job_.model.outer, {section, 0, 0}, TraceWriter::kNoUnit);
+        idle_ = false;
         continue;
       }
       for (; next_unit < job_.model.units.size() && job_.model.units[next_unit].section == section; ++next_unit)
@@ -240,7 +243,7 @@ class AdapterBuilder {
     train(running, shape, unit, original.value.dtype());
     running.leading = original.leading;
     running.label = original.label;
-    job_.trained.back().role = role;
+    if (!idle_) job_.trained.back().role = role;
     job_.trainable_elements += r_.symbols().evaluate(shape.elements() * r_.writer().turns(unit));
   }
 
@@ -311,7 +314,7 @@ class AdapterBuilder {
     parameter.label = "adapter output";
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
-    job_.trained.push_back({&parameter, role_, shape.elements()});
+    if (!idle_) job_.trained.push_back({&parameter, role_, shape.elements()});
   }
 
   Recorder& r_;
@@ -321,6 +324,7 @@ class AdapterBuilder {
   AdapterMatch match_;
   ItemId item_;
   TensorRole role_ = TensorRole::adapter;
+  bool idle_ = false;  // what is added now never gets a gradient, and so no states
   std::vector<Parameter*> made_in_16_bits_;
   std::int64_t shared_in_ = 0, shared_out_ = 0;
   Tensor shared_down_, shared_up_;  // VeRA

@@ -6,7 +6,8 @@
 
 namespace membill {
 
-// Adds adapters and saved copies to `job`, in model order, allocating them inside their units. REQUIRES: the targets match.
+// Adds adapters and saved copies to `job`, in model order, allocating them inside their units; of methods that put none on modules,
+// the copies. REQUIRES: the targets match.
 void add_adapters(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, JobModules& job);
 
 }  // namespace membill

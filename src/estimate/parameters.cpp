@@ -14,6 +14,7 @@
 #include "estimate/adapter_modules.h"
 #include "estimate/dimension_names.h"
 #include "estimate/engines/placement.h"
+#include "estimate/idle_parts.h"
 #include "estimate/layer_units.h"
 #include "estimate/packed_tensors.h"
 #include "estimate/prompt_encoder.h"
@@ -186,13 +187,11 @@ class Builder {
   }
 
   void add_idle(const TensorSpec& spec, const Shape& shape, const Layer& layer) {
-    if (!packed_.packs(layer.section, layer.number, spec)) {
-      const DType type = spec.own_dtype.value_or(unquantized_dtype(plan_, spec.role));
-      job_.idle.push_back(place_parameter(r_, plan_, shape, type, label(spec), weights_, false));
-      return;
-    }
-    const std::unique_ptr<QuantizedWeight> stored = store_quantized(r_, quantizer_, {Size(1), shape.rows, shape.width});
-    job_.idle.insert(job_.idle.end(), stored->parts.begin(), stored->parts.end());
+    if (packed_.packs(layer.section, layer.number, spec))
+      return keep_idle(job_, spec, r_.placeholder(shape, DType::uint8),
+                       store_quantized(r_, quantizer_, {Size(1), shape.rows, shape.width}));
+    const DType type = spec.own_dtype.value_or(unquantized_dtype(plan_, spec.role));
+    keep_idle(job_, spec, place_parameter(r_, plan_, shape, type, label(spec), weights_, false), nullptr);
   }
 
   // A hand-written loop makes the model on the card: a tied head's own matrix is there until it is tied.
@@ -367,11 +366,8 @@ bool has_adapters(const TrainingPlan& plan) { return plan.method != Method::full
 JobModules build_modules(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims,
                          bool expand, std::string_view weights_item) {
   JobModules job = Builder(recorder, model, plan, dims, expand, weights_item).run();
-  if (adapts_modules(plan.method)) {
-    add_adapters(recorder, model, plan, job);
-  } else if (has_adapters(plan)) {
-    add_prompt_encoder(recorder, plan, dims, job);
-  }
+  if (has_adapters(plan)) add_adapters(recorder, model, plan, job);
+  if (has_adapters(plan) && !adapts_modules(plan.method)) add_prompt_encoder(recorder, plan, dims, job);
   return job;
 }
 

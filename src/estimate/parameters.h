@@ -47,6 +47,7 @@ struct JobModules {
   std::vector<Tensor> buffers;
   std::vector<std::unique_ptr<QuantizedWeight>> packed_experts;
   std::vector<Tensor> idle;             // weights that no batch reaches; placeholders where an engine shards parameters
+  Modules idle_modules;                 // that own them, and their adapters: no gradient ever comes
   std::int64_t trainable_elements = 0;  // of the whole model
 };
 

@@ -139,7 +139,6 @@ void read_vision_part(const Value& config, const Value& defaults, const std::str
   const Value part = written == nullptr ? Value::make_map() : *written;
   model.vision = own_defaults.is_map() ? with_class_defaults(part, own_defaults) : part;
   model.wrapper = with_class_defaults(config, defaults);
-  model.wrapper_type = type;
 }
 
 void refuse_type(const std::string& type, const std::string& key, const LoadedModel& model, Problems& problems) {
@@ -174,7 +173,7 @@ void resolve_config(const Value& config, LoadedModel& model, Problems& problems)
     const std::string key = blame_part ? std::string(part_key) + ".model_type" : "model_type";
     return refuse_type(blame_part ? text_type : type, key, model, problems);
   }
-  if (is_wrapper) model.part = part_key;
+  if (is_wrapper) model.part = part_key, model.wrapper_type = type;
   if (is_wrapper && defaults.is_map()) read_vision_part(config, defaults, type, model);
   model.not_counted = left_out_parts(config, is_wrapper ? map_at(defaults, "parts") : nullptr);
   const Value own = is_wrapper ? text_config_of(config, part, text_type, defaults) : config;

@@ -226,6 +226,7 @@ ModelSpec describe_model(const LoadedModel& model) {
     problems.add(std::move(problem));
   }
   const bool sees = add_vision(model, spec, problems);
+  if (const std::string_view name = wrapper_class(model.wrapper_type); !name.empty()) spec.class_name = name;
   problems.throw_if_any();
   spec.labels = classifier_labels(model.config);
   spec.name = model.name;

@@ -107,12 +107,13 @@ Tensor Recorder::clamp(Tensor x, Bounds bounds) {
   return out;
 }
 
+// gather_backward looks at the input for its shape alone.
 Tensor Recorder::gather(const Tensor& x, const Tensor& index) {
   const bool node = needs_node({&x});
-  const Tensor kept = node ? saved(index) : Tensor();
+  const Tensor kept_input = node ? saved(x) : Tensor(), kept = node ? saved(index) : Tensor();
   Tensor out = empty(index.shape(), x.dtype(), "gathered elements");
   if (node)
-    record({&out}, {edge(x)}, [kept, shape = x.shape(), type = x.dtype()](Recorder& r, Gradients&) {
+    record({&out}, {edge(x)}, [kept_input, kept, shape = x.shape(), type = x.dtype()](Recorder& r, Gradients&) {
       return Gradients{r.empty(shape, type, "gradient of gathered elements, scattered")};
     });
   return out;

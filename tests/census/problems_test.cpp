@@ -85,6 +85,22 @@ TEST_CASE("an impossible value is a problem with its key") {
             "n_layer", "must be at least 1, not 0");
 }
 
+TEST_CASE("what a family does not model is a problem with its key") {
+  const std::string sizes = R"("vocab_size":1000,"hidden_size":64,"intermediate_size":128,"num_hidden_layers":4,
+    "num_attention_heads":4,"max_position_embeddings":64)";
+  const auto with = [&](const std::string& rest) { return "{" + sizes + "," + rest + "}"; };
+  check_one(with(R"("model_type":"deberta-v2","relative_attention":true,"pos_att_type":"c2p")"), "pos_att_type",
+            "only both kinds of relative attention are modelled");
+  check_one(with(R"("model_type":"deberta-v2","conv_kernel_size":3)"), "conv_kernel_size",
+            "the convolution behind the first layer is not modelled");
+  check_one(with(R"("model_type":"lfm2","conv_bias":true)"), "conv_bias",
+            "biases of the convolutions are not modelled");
+  check_one(with(R"("model_type":"lfm2","layer_types":["conv"])"), "layer_types",
+            "names 1 layers, but the model has 4");
+  check_one(with(R"("model_type":"gemma4_text","head_dim":16,"num_kv_shared_layers":4)"), "num_kv_shared_layers",
+            "leaves no layer of each type that has keys and values");
+}
+
 TEST_CASE("independent problems are found together") {
   const std::vector<Problem> found =
       problems_of(R"({"model_type":"qwen2_moe","hidden_size":0,"num_attention_heads":"x"})");

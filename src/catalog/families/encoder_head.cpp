@@ -42,13 +42,14 @@ struct Classifier {
   std::string_view scores;              // the matrix
 };
 
-const std::array<Classifier, 7>& classifiers() {
-  static const std::array<Classifier, 7> kAll{
+const std::array<Classifier, 8>& classifiers() {
+  static const std::array<Classifier, 8> kAll{
       {{"bert", "bert.", true, {}, "classifier"},
        {"roberta", "roberta.", false, {"classifier.dense"}, "classifier.out_proj"},
        {"camembert", "roberta.", false, {"classifier.dense"}, "classifier.out_proj"},
        {"xlm-roberta", "roberta.", false, {"classifier.dense"}, "classifier.out_proj"},
        {"electra", "electra.", false, {"classifier.dense"}, "classifier.out_proj"},
+       {"deberta-v2", "deberta.", false, {"pooler.dense"}, "classifier"},
        {"distilbert", "distilbert.", false, {"pre_classifier"}, "classifier"},
        {"modernbert", "model.", false, {}, "classifier"}}};
   return kAll;

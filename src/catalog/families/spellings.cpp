@@ -45,6 +45,7 @@ constexpr Spelling kSpellings[] = {
     {"num_experts", "moe_num_experts"},
     {"num_experts_per_tok", "moe_k"},
     {"num_experts_per_tok", "moe_top_k"},
+    {"num_experts_per_tok", "top_k_experts"},
     {"partial_rotary_factor", "rotary_pct"},
     {"attention_dropout", "attn_pdrop"},
     {"attention_dropout", "attn_dropout_prob"},

@@ -254,9 +254,9 @@ struct TowerRow {
   std::string_view type;
   void (*describe)(const Tower& tower);
 };
-// A wrapper: where its class keeps the tower and the projector.
+// A wrapper: its class, and where that keeps the tower and the projector.
 struct WrapperRow {
-  std::string_view type, tower, around;
+  std::string_view type, class_name, tower, around;
   void (*describe)(const Tower& tower);
 };
 constexpr TowerRow kTowers[] = {
@@ -266,17 +266,17 @@ constexpr TowerRow kTowers[] = {
     {"llama4_vision_model", llama4},
 };
 constexpr WrapperRow kWrappers[] = {
-    {"qwen2_vl", "model.visual.", "", no_projector},
-    {"qwen2_5_vl", "model.visual.", "", no_projector},
-    {"qwen3_vl", "model.visual.", "", no_projector},
-    {"qwen3_vl_moe", "model.visual.", "", no_projector},
-    {"qwen3_5", "model.visual.", "", no_projector},
-    {"qwen3_5_moe", "model.visual.", "", no_projector},
-    {"llava", "model.vision_tower.", "model.", llava_projector},
-    {"llava_next", "model.vision_tower.", "model.", llava_next_projector},
-    {"gemma3", "model.vision_tower.", "model.", gemma3_projector},
-    {"mistral3", "model.vision_tower.", "model.", mistral3_projector},
-    {"llama4", "vision_model.", "", llama4_projector},
+    {"qwen2_vl", "Qwen2VLForConditionalGeneration", "model.visual.", "", no_projector},
+    {"qwen2_5_vl", "Qwen2_5_VLForConditionalGeneration", "model.visual.", "", no_projector},
+    {"qwen3_vl", "Qwen3VLForConditionalGeneration", "model.visual.", "", no_projector},
+    {"qwen3_vl_moe", "Qwen3VLMoeForConditionalGeneration", "model.visual.", "", no_projector},
+    {"qwen3_5", "Qwen3_5ForConditionalGeneration", "model.visual.", "", no_projector},
+    {"qwen3_5_moe", "Qwen3_5MoeForConditionalGeneration", "model.visual.", "", no_projector},
+    {"llava", "LlavaForConditionalGeneration", "model.vision_tower.", "model.", llava_projector},
+    {"llava_next", "LlavaNextForConditionalGeneration", "model.vision_tower.", "model.", llava_next_projector},
+    {"gemma3", "Gemma3ForConditionalGeneration", "model.vision_tower.", "model.", gemma3_projector},
+    {"mistral3", "Mistral3ForConditionalGeneration", "model.vision_tower.", "model.", mistral3_projector},
+    {"llama4", "Llama4ForConditionalGeneration", "vision_model.", "", llama4_projector},
 };
 
 template <typename Row, std::size_t n>
@@ -293,6 +293,11 @@ void add_tensors(ModelSpec& spec, TensorList list) {
 }  // namespace
 
 bool is_vision_part(const Section& section) { return section.name == kSection; }
+
+std::string_view wrapper_class(std::string_view wrapper_type) {
+  const WrapperRow* wrapper = find_row(kWrappers, wrapper_type);
+  return wrapper == nullptr ? std::string_view() : wrapper->class_name;
+}
 
 bool add_vision_part(ModelSpec& spec, const VisionPart& part, Problems& problems) {
   const TowerRow* tower = find_row(kTowers, part.vision_type);

@@ -1,0 +1,40 @@
+#include "blocks/channel_convolution.h"
+
+namespace membill {
+
+Tensor channels_first(Forward& f, const Tensor& x) {
+  Recorder& r = f.r;
+  Tensor out = r.view(x, x.shape());
+  if (r.needs_node({&x}))
+    r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
+      return Gradients{rec.empty(shape, type, "gradient, tokens first")};
+    });
+  return out;
+}
+
+Tensor channel_convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape) {
+  Recorder& r = f.r;
+  const DType type = r.autocast().value_or(weight.value.dtype());
+  // A view of the weight: autocast does not cache its copy.
+  const Tensor filter = r.cast(weight.value, type), in = r.autocast_input(r.cast(given, weight.value.dtype()));
+  const bool node = r.needs_node({&in, &filter});
+  const Tensor kept_in = node ? r.saved(in) : Tensor(), kept_filter = node ? r.saved(filter) : Tensor();
+  Tensor out;
+  {
+    const Tensor copy = r.empty(in.shape(), type, "convolution's input, channels first");
+    out = r.empty(shape, type, "convolution");
+  }
+  if (!node) return out;
+  r.record({&out}, {r.edge(in), r.edge(filter)},
+           [kept_in, kept_filter, in_shape = in.shape(), filter_shape = filter.shape(), type,
+            to_input = in.requires_grad(), to_filter = filter.requires_grad()](Recorder& rec, Gradients&) {
+             const Tensor copy = rec.empty(in_shape, type, "convolution's input, channels first");
+             Gradients result(2);
+             if (to_filter) result[1] = rec.empty(filter_shape, type, "convolution weight gradient");
+             if (to_input) result[0] = rec.empty(in_shape, type, "convolution input gradient");
+             return result;
+           });
+  return out;
+}
+
+}  // namespace membill
