@@ -5,6 +5,7 @@
 
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
+#include "blocks/sequence_spread.h"
 #include "estimate/bill.h"
 #include "estimate/code_range.h"
 #include "estimate/distinct_ranks.h"
@@ -120,6 +121,33 @@ bool models_activations(const ModelSpec& model) {
   return model.dimensions_known && find_architecture(model.model_type, Implementation::hf) != nullptr;
 }
 
+namespace {
+
+// Whose code runs the job where a plan does not say it, and what an engine makes of it.
+void state_engine_assumptions(const ModelSpec& model, const TrainingPlan& given, const TrainingPlan& plan,
+                              std::vector<std::string>& assumptions) {
+  if (plan.precision != given.precision)
+    assumptions.push_back("precision: " + std::string(plan.engine == Engine::megatron ? "Megatron" : "DeepSpeed") +
+                          " runs " + std::string(regime(given.precision).name) + " as " +
+                          std::string(regime(plan.precision).name) + ", with fp32 masters in its optimizer");
+  if (runs_mics(plan)) assumptions.push_back("MiCS: as DeepSpeed 0.18 runs it, which 0.19.8 no longer does");
+  if (plan.implementation != given.implementation)
+    assumptions.push_back("implementation: Megatron runs its own layers");
+  if (plan.engine == Engine::megatron && std::any_of(model.sections.begin(), model.sections.end(), is_vision_part))
+    assumptions.push_back(
+        "vision tower: whole and frozen on every rank of the first stage, as Megatron-SWIFT 4.6 has it, and idle: "
+        "batches are billed as text");
+  if (plan.engine == Engine::megatron && has_adapters(plan))
+    assumptions.push_back(
+        "adapters: on Megatron's joined linears and in the type of the weights, as Megatron-SWIFT 4.6 puts them there");
+  if (sequence_ranks(plan) > 1 && plan.sharding.engine_keys.count("sequence_code") == 0)
+    assumptions.emplace_back(
+        "sequences over ranks: by DeepSpeed's Ulysses or torch's context_parallel, as accelerate runs them; "
+        "sharding.sequence_code says another's");
+}
+
+}  // namespace
+
 Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardware& hardware,
                 const EstimateOptions& options) {
   const TrainingPlan plan = as_engine_runs(given);
@@ -138,22 +166,7 @@ Report estimate(const ModelSpec& model, const TrainingPlan& given, const Hardwar
   for (const Report& of_rank : reports) ranks.push_back(of_rank.ranks.front());
   Report report = std::move(*worst);
   report.ranks = std::move(ranks);
-  if (plan.precision != given.precision)
-    report.assumptions.push_back(
-        "precision: " + std::string(plan.engine == Engine::megatron ? "Megatron" : "DeepSpeed") + " runs " +
-        std::string(regime(given.precision).name) + " as " + std::string(regime(plan.precision).name) +
-        ", with fp32 masters in its optimizer");
-  if (runs_mics(plan)) report.assumptions.push_back("MiCS: as DeepSpeed 0.18 runs it, which 0.19.8 no longer does");
-  if (plan.implementation != given.implementation)
-    report.assumptions.push_back("implementation: Megatron runs its own layers");
-  if (plan.engine == Engine::megatron && std::any_of(model.sections.begin(), model.sections.end(), is_vision_part))
-    report.assumptions.push_back(
-        "vision tower: whole and frozen on every rank of the first stage, as Megatron-SWIFT 4.6 has it, and idle: "
-        "batches "
-        "are billed as text");
-  if (plan.engine == Engine::megatron && has_adapters(plan))
-    report.assumptions.push_back(
-        "adapters: on Megatron's joined linears and in the type of the weights, as Megatron-SWIFT 4.6 puts them there");
+  state_engine_assumptions(model, given, plan, report.assumptions);
   return report;
 }
 

@@ -1,57 +1,73 @@
 #include "trace/free_blocks.h"
 
-#include <utility>
+#include <algorithm>
 
 namespace membill {
 namespace {
 
-constexpr std::size_t kLongestRun = 64;
-
-bool lies_before(const FreeBlocks::Entry& entry, std::int64_t size, std::int64_t address) {
-  return entry.size < size || (entry.size == size && entry.address < address);
-}
-
-// How many of `count` rising items are before. Which way a step goes is not predictable, so it is not a branch.
-template <typename Item, typename Before>
-std::size_t count_before(const Item* items, std::size_t count, Before before) {
-  const Item* first = items;
-  while (count > 0) {
-    const std::size_t half = (count + 1) / 2;
-    first += before(first[half - 1]) ? half : 0;
-    count -= half;
-  }
-  return static_cast<std::size_t>(first - items);
-}
+constexpr std::size_t kLongestRun = 128;
 
 }  // namespace
 
-FreeBlocks::Position FreeBlocks::first_from(std::int64_t size, std::int64_t address) const {
-  const std::size_t run = count_before(runs_.data(), runs_.size(),
-                                       [=](const Run& items) { return lies_before(items.back(), size, address); });
-  if (run == runs_.size()) return end();
-  const Run& items = runs_[run];
-  return {run, count_before(items.data(), items.size(),
-                            [=](const Entry& entry) { return lies_before(entry, size, address); })};
+std::size_t FreeBlocks::Places::run_of(std::int64_t address) const {
+  const auto run = std::partition_point(runs_.begin(), runs_.end() - 1,
+                                        [address](const Run& higher) { return higher.back().address > address; });
+  return static_cast<std::size_t>(run - runs_.begin());
+}
+
+void FreeBlocks::Places::insert(const Place& place) {
+  const std::size_t number = run_of(place.address);
+  Run& run = runs_[number];
+  const auto after =
+      std::partition_point(run.begin(), run.end(), [&](const Place& other) { return other.address > place.address; });
+  run.insert(after, place);
+  if (run.size() <= kLongestRun) return;
+  Run lower(run.begin() + kLongestRun / 2, run.end());
+  run.resize(kLongestRun / 2);
+  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(number) + 1, std::move(lower));
+}
+
+std::pair<std::size_t, std::size_t> FreeBlocks::Places::find(std::int64_t address) const {
+  const std::size_t number = run_of(address);
+  const Run& run = runs_[number];
+  const auto place =
+      std::partition_point(run.begin(), run.end(), [address](const Place& other) { return other.address > address; });
+  return {runs_.size() - 1 - number, static_cast<std::size_t>(run.end() - place) - 1};
+}
+
+void FreeBlocks::Places::erase(std::size_t number, std::size_t offset) {
+  const auto run = runs_.end() - 1 - static_cast<std::ptrdiff_t>(number);
+  run->erase(run->end() - 1 - static_cast<std::ptrdiff_t>(offset));
+  if (run->empty() && runs_.size() > 1) runs_.erase(run);
 }
 
 void FreeBlocks::insert(const Entry& entry) {
-  Position place = first_from(entry.size, entry.address);
-  if (place == end()) {
-    if (runs_.empty()) runs_.emplace_back();
-    place = {runs_.size() - 1, runs_.back().size()};
+  const std::size_t rank = rank_of(entry.size);
+  if (rank == sizes_.size() || sizes_[rank] != entry.size) {
+    if (spare_.empty()) {
+      spare_.push_back(static_cast<std::uint32_t>(places_.size()));
+      places_.emplace_back();
+    }
+    sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(rank), entry.size);
+    order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(rank), spare_.back());
+    spare_.pop_back();
   }
-  Run& run = runs_[place.run];
-  run.insert(run.begin() + static_cast<std::ptrdiff_t>(place.offset), entry);
-  if (run.size() <= kLongestRun) return;
-  Run upper(run.begin() + kLongestRun / 2, run.end());
-  run.resize(kLongestRun / 2);
-  runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(place.run) + 1, std::move(upper));
+  places_[order_[rank]].insert({entry.address, entry.block});
+}
+
+void FreeBlocks::erase(std::int64_t size, std::int64_t address) {
+  const std::size_t rank = rank_of(size);
+  const auto [run, offset] = places_[order_[rank]].find(address);
+  erase(Position{rank, run, offset});
 }
 
 void FreeBlocks::erase(Position p) {
-  Run& run = runs_[p.run];
-  run.erase(run.begin() + static_cast<std::ptrdiff_t>(p.offset));
-  if (run.empty()) runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(p.run));
+  Places& places = places_[order_[p.size]];
+  places.erase(p.run, p.offset);
+  if (!places.empty()) return;
+  spare_.push_back(order_[p.size]);
+  sizes_.erase(sizes_.begin() + static_cast<std::ptrdiff_t>(p.size));
+  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(p.size));
 }
 
 }  // namespace membill

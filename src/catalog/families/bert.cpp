@@ -24,11 +24,7 @@ std::vector<TensorSpec> bert_embedding(const ConfigReader& config, const ModelSp
 }
 
 LayerKind bert_layer(const ConfigReader& config, const ModelSpec& spec, const std::string& start) {
-  LayerKind kind;
-  kind.attention = read_plain_attention(config, spec.hidden);
-  kind.attention.dropout = config.dropout("attention_probs_dropout_prob", 0.1);
-  kind.attention.qkv_bias = kind.attention.output_bias = true;
-  kind.mlp = read_plain_mlp(config, config.size("intermediate_size"), true);
+  LayerKind kind = read_encoder_layer(config, spec.hidden);
   TensorList list(start + "encoder.layer.*.");
   for (const std::string_view name : {"attention.self.query", "attention.self.key", "attention.self.value"}) {
     list.linear(name, spec.hidden, spec.hidden, true, TensorRole::attention, SplitAxis::column);

@@ -47,11 +47,7 @@ Places read_places(const ConfigReader& config, std::int64_t max_positions) {
 
 LayerKind deberta_layer(const ConfigReader& config, const ModelSpec& spec, const Places& places,
                         const std::string& start) {
-  LayerKind kind;
-  kind.attention = read_plain_attention(config, spec.hidden);
-  kind.attention.dropout = config.dropout("attention_probs_dropout_prob", 0.1);
-  kind.attention.qkv_bias = kind.attention.output_bias = true;
-  kind.mlp = read_plain_mlp(config, config.size("intermediate_size"), true);
+  LayerKind kind = read_encoder_layer(config, spec.hidden);
   TensorList list(start + "encoder.layer.*.");
   const auto square = [&](std::string_view name, SplitAxis split) {
     list.linear(name, spec.hidden, spec.hidden, true, TensorRole::attention, split);

@@ -79,6 +79,15 @@ MlpShape read_plain_mlp(const ConfigReader& config, std::int64_t intermediate, b
   return shape;
 }
 
+LayerKind read_encoder_layer(const ConfigReader& config, std::int64_t hidden) {
+  LayerKind kind;
+  kind.attention = read_plain_attention(config, hidden);
+  kind.attention.dropout = config.dropout("attention_probs_dropout_prob", 0.1);
+  kind.attention.qkv_bias = kind.attention.output_bias = true;
+  kind.mlp = read_plain_mlp(config, config.size("intermediate_size"), true);
+  return kind;
+}
+
 void separate_attention(TensorList& list, const AttentionShape& shape, std::int64_t hidden, std::string_view output) {
   const std::int64_t q = checked_mul(shape.heads, shape.head_dim);
   const std::int64_t kv = checked_mul(shape.kv_heads, shape.head_dim);

@@ -46,6 +46,8 @@ struct Frame {
 [[nodiscard]] MlpShape read_gated_mlp(const ConfigReader& config);
 // An MLP of two matrices.
 [[nodiscard]] MlpShape read_plain_mlp(const ConfigReader& config, std::int64_t intermediate, bool bias);
+// Attention and MLP of a layer as BERT's: biases everywhere, attention_probs_dropout_prob. Without tensors.
+[[nodiscard]] LayerKind read_encoder_layer(const ConfigReader& config, std::int64_t hidden);
 
 // self_attn.q_proj, k_proj, v_proj, <output>, and the norms on q and k when the shape has them.
 void separate_attention(TensorList& list, const AttentionShape& shape, std::int64_t hidden,
