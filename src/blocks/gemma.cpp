@@ -82,7 +82,7 @@ std::size_t place_of_keys(const AttentionShape& shape) { return shape.sliding_wi
 }  // namespace
 
 Tensor Gemma4Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) const {
-  const Tensor embedded = Gemma3Architecture::embed(f, outer, ids);
+  Tensor embedded = Gemma3Architecture::embed(f, outer, ids);
   if (outer.find("model.per_layer_model_projection") != nullptr)
     f.layer_inputs = inputs_of_layers(f, outer, ids, embedded);
   return embedded;
@@ -178,7 +178,7 @@ Routing route_scaled(Forward& f, const LayerContext& layer, const Tensor& hidden
 
 Tensor Gemma4Architecture::feed_forward(Forward& f, const LayerContext& layer, Tensor hidden,
                                         const Tensor& residual) const {
-  const Tensor dense = mlp(f, layer, hidden);
+  Tensor dense = mlp(f, layer, hidden);
   hidden.drop();
   if (!layer.kind.moe) return dense;
   const Tensor first = norm(f, layer.modules.at("post_feedforward_layernorm_1"), dense);

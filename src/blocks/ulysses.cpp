@@ -145,8 +145,9 @@ Tensor ulysses_attention(Forward& f, const AttentionCall& call, const Tensor& q,
                           with_shape(r, heads.k, {view.dims.N * view.kind.k, k.width()}),
                           with_shape(r, heads.v, {view.dims.N * view.kind.k, v.width()}));
   Tensor own = with_shape(r, exchange.to_tokens(output), {f.dims.N, call.dims.a * call.dims.v});
-  if (deepspeed && !f.one_row()) own = r.contiguous_copy(std::move(own), own.shape(), "attention output, rows first");
-  return own;
+  if (!deepspeed || f.one_row()) return own;
+  const Shape shape = own.shape();
+  return r.contiguous_copy(std::move(own), shape, "attention output, rows first");
 }
 
 Tensor loss_of_gathered_tokens(Forward& f, const Tensor& logits) {

@@ -191,6 +191,7 @@ FoundGpu anonymous(std::string_view text, Bytes size) {
 
 std::string list_of(const std::vector<const Named*>& presets) {
   std::vector<std::string> names;
+  names.reserve(presets.size());
   for (const Named* preset : presets) names.push_back(preset->found.gpu.short_name);
   return first_names(names, 6);
 }

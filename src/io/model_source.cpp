@@ -119,6 +119,7 @@ bool looks_like_a_path(std::string_view text) {
 
 std::string names_of(const std::vector<NamedPreset>& presets) {
   std::vector<std::string> names;
+  names.reserve(presets.size());
   for (const NamedPreset& preset : presets) names.push_back(preset.preset.short_name);
   return first_names(names, 8);
 }

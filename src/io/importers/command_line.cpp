@@ -62,30 +62,44 @@ class CommandParser {
         read_flag(current, flags);
       } else if (current.size() > 1 && current[0] == '-' && !is_digit(current[1])) {
         read_flag("-" + current, flags);
-      } else if (current.starts_with('~')) {
-        removed_.push_back(current.substr(1));  // hydra's and torchtune's mark of a key that is taken out
-      } else if (current.find('=') != std::string::npos && !source_.launch.program.empty() &&
-                 !current.starts_with('-')) {
-        const std::size_t start = current.find_first_not_of('+');  // hydra's mark of a new key
-        if (start == std::string::npos || current[start] == '=') continue;
-        flags.set(current.substr(start, current.find('=') - start), flag_value(current.substr(current.find('=') + 1)));
-      } else if (current.ends_with(".yaml") || current.ends_with(".yml") || current.ends_with(".json")) {
-        read_main_file(current, "");
-      } else if (source_.launch.program.front() == "litgpt") {
-        flags.set("checkpoint_dir", Value::of(current));
+      } else {
+        read_word(current, flags);
       }
     }
-    const Value* config = flags.find("config");
-    if (config != nullptr && flags.find("module") != nullptr && runs_torchtitan())
-      return problems_.add({source_.file, "--config", "names a Python function of torchtitan 0.3, which is not read",
-                            "a TOML as 0.2.2 reads it by --job.config_file"});
-    if (config != nullptr && config->is_string()) read_main_file(config->as_string(), "--config");
-    const Value* titan = flags.find("job.config_file");
-    if (titan != nullptr && titan->is_string()) read_main_file(titan->as_string(), "--job.config_file");
+    if (!read_named_files(flags)) return;
     for (auto& [key, value] : flags.entries()) {
       if (key != "config" || source_.launch.program.size() < 2) set_dotted(source_.keys, key, std::move(value));
     }
     for (const std::string& key : removed_) remove_dotted(source_.keys, key);
+  }
+
+  // An argument that is no flag: KEY=VALUE, ~KEY, or a file of keys.
+  void read_word(const std::string& word, Value& flags) {
+    const std::size_t equals = word.find('=');
+    if (word.starts_with('~')) {
+      removed_.push_back(word.substr(1));  // hydra's and torchtune's mark of a key that is taken out
+    } else if (equals != std::string::npos && !source_.launch.program.empty() && !word.starts_with('-')) {
+      const std::size_t start = word.find_first_not_of('+');  // hydra's mark of a new key
+      if (start < equals) flags.set(word.substr(start, equals - start), flag_value(word.substr(equals + 1)));
+    } else if (word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json")) {
+      read_main_file(word, "");
+    } else if (source_.launch.program.front() == "litgpt") {
+      flags.set("checkpoint_dir", Value::of(word));
+    }
+  }
+
+  // The files of keys that flags name; false: they name something else.
+  bool read_named_files(const Value& flags) {
+    const Value* config = flags.find("config");
+    if (config != nullptr && flags.find("module") != nullptr && runs_torchtitan()) {
+      problems_.add({source_.file, "--config", "names a Python function of torchtitan 0.3, which is not read",
+                     "a TOML as 0.2.2 reads it by --job.config_file"});
+      return false;
+    }
+    if (config != nullptr && config->is_string()) read_main_file(config->as_string(), "--config");
+    const Value* titan = flags.find("job.config_file");
+    if (titan != nullptr && titan->is_string()) read_main_file(titan->as_string(), "--job.config_file");
+    return true;
   }
 
   [[nodiscard]] bool runs_torchtitan() const {
