@@ -10,6 +10,7 @@
 #include "support/catch.h"
 #include "support/oracle_rows.h"
 #include "support/places.h"
+#include "support/readme_row.h"
 #include "support/scoreboard.h"
 
 namespace membill::accuracy {
@@ -29,6 +30,7 @@ TEST_CASE("ranks that share sequences or layers are not further off than recorde
   constexpr std::size_t kLeastRows = 54;
   Scoreboard board(
       "oracle rows of split sequences and layers: requested bytes by code and phase; allocated peaks by code");
+  Errors requested_peaks, allocated_peaks;
   std::size_t rows = 0;
   for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-parallel.jsonl"))) {
     INFO(row.id);
@@ -40,6 +42,8 @@ TEST_CASE("ranks that share sequences or layers are not further off than recorde
     const double allocated = relative_error(predicted.allocated.at("peak"), row.allocated.at("peak"));
     board.add(code_of(row), "allocated peak", allocated);
     fmt::print("{:<42} requested {:>8.4f} %, allocated {:>8.4f} %\n", row.id, 100 * requested, 100 * allocated);
+    requested_peaks.values.push_back(requested);
+    allocated_peaks.values.push_back(allocated);
     CHECK(std::fabs(requested) < kWorstRequested);
     CHECK(std::fabs(allocated) < kWorstAllocated);
     ++rows;
@@ -48,6 +52,9 @@ TEST_CASE("ranks that share sequences or layers are not further off than recorde
   const std::string worse = board.worse_than_recorded(test::in_source("tests/accuracy/parallel.recorded.txt"));
   INFO(worse);
   CHECK(worse.empty());
+  CHECK(stale_readme_row("requested peak of a rank, sequences spread over ranks, AutoTP", requested_peaks).empty());
+  CHECK(stale_readme_row("`max_memory_allocated` of a rank, sequences spread over ranks, AutoTP", allocated_peaks)
+            .empty());
 }
 
 }  // namespace membill::accuracy
