@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "catalog/plan_fields/row.h"
 
 namespace membill {
@@ -105,6 +106,16 @@ PlanFieldRow map_row(PlanFieldRow row) {
   return row;
 }
 
+std::string read_versions(const Value& value, Plan& plan, std::string& hint) {
+  std::map<std::string, std::string> versions = plan.software;
+  if (std::string wrong = read_text_map(value, software_names(), versions, hint); !wrong.empty()) return wrong;
+  for (const auto& [name, version] : versions)
+    if (version.empty() || !is_digit(version.front()))
+      return quoted(name) + " needs a version such as 0.24, not " + quoted(version);
+  plan.software = std::move(versions);
+  return {};
+}
+
 }  // namespace
 
 std::vector<PlanFieldRow> runtime_fields() {
@@ -114,9 +125,7 @@ std::vector<PlanFieldRow> runtime_fields() {
   for (PlanFieldRow& row : inference_fields()) rows.push_back(std::move(row));
   rows.push_back(map_row(make_row(
       {"software", "", "versions of what runs the job: torch, transformers, ..."}, "a map",
-      [](const Value& value, Plan& plan, std::string& hint) {
-        return read_text_map(value, software_names(), plan.software, hint);
-      },
+      [](const Value& value, Plan& plan, std::string& hint) { return read_versions(value, plan, hint); },
       write_field<&Plan::software>)));
   for (PlanFieldRow& row : preference_fields()) rows.push_back(std::move(row));
   rows.push_back(map_row(make_row(

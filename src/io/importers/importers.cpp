@@ -267,7 +267,7 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   draft.assumptions = source.assumptions;
   draft.warnings = source.warnings;
   for (const auto& [key, value] : context.given)
-    if (key.starts_with("software.")) draft.set(key, Value::of(value));
+    if (key.starts_with("software.") && !value.empty() && is_digit(value.front())) draft.set(key, Value::of(value));
   if (context.reads_pins) read_software(draft);
   importer.read(source, draft);
   read_environment(source.launch, draft);

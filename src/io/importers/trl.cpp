@@ -1,4 +1,6 @@
 // TRL's command line and YAML (trl sft, trl dpo, alignment-handbook, open-r1).
+#include <utility>
+
 #include "base/release.h"
 #include "base/text.h"
 #include "io/importers/formats.h"
@@ -120,11 +122,17 @@ bool mentions(const JobSource& source, std::string_view word) {
   return false;
 }
 
+// --stage and the trainer that it means, where TRL has one.
+constexpr std::pair<std::string_view, std::string_view> kStageTrainers[] = {
+    {"pretrain", "sft"}, {"sft", "sft"}, {"dpo", "dpo"},   {"orpo", "orpo"},    {"simpo", "cpo"},
+    {"kto", "kto"},      {"ppo", "ppo"}, {"grpo", "grpo"}, {"reward", "reward"}};
+
 // The trainer: what the command line says, what the program is called, else what only one of them takes.
 std::string trainer_of(const JobSource& source, Draft& draft) {
   if (draft.is_given("stage")) {
     const std::string stage = to_lower(draft.context.given.at("stage"));
-    return stage == "simpo" ? "cpo" : stage == "pretrain" ? "sft" : stage;
+    for (const auto& [name, trainer] : kStageTrainers)
+      if (name == stage) return std::string(trainer);
   }
   for (const char* name : {"grpo", "dpo", "orpo", "kto", "cpo", "reward", "rloo", "ppo", "sft"}) {
     if (mentions(source, name)) return name;
