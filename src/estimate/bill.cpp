@@ -21,9 +21,8 @@ LineItem new_line(std::string_view id) {
   return line;
 }
 
-LineItem device_line(const Simulation& job, const Bill& bill, std::size_t item, const std::vector<LiveItem>& live) {
+LineItem device_line(const Simulation& job, std::size_t item, const PeakFold& own, const std::vector<LiveItem>& live) {
   LineItem line = new_line(job.trace.items[item]);
-  const PeakFold own = fold_peak(job.trace, bill.bytes, static_cast<int>(item));
   line.bytes = own.highest;
   line.low = line.high = own.highest;
   line.at_peak = 0;
@@ -88,8 +87,9 @@ Bill make_bill(const Simulation& job, const TrainingPlan& plan, const Hardware& 
   bill.bytes = job.trace.evaluate(job.symbols);
   bill.peak = fold_peak(job.trace, bill.bytes);
   const std::vector<LiveItem> live = live_at(job.trace, bill.bytes, bill.peak.at);
-  for (std::size_t item = 0; item < job.trace.items.size(); ++item) {
-    LineItem line = device_line(job, bill, item, live);
+  const std::vector<PeakFold> items = fold_items(job.trace, bill.bytes);
+  for (std::size_t item = 0; item < items.size(); ++item) {
+    LineItem line = device_line(job, item, items[item], live);
     if (line.bytes != 0) bill.items.push_back(std::move(line));
   }
   std::stable_sort(bill.items.begin(), bill.items.end(),

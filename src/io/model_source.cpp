@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/embedded.h"
 #include "io/field_reader.h"
 #include "io/hf_config.h"
 #include "io/json_reader.h"
@@ -28,12 +29,12 @@ std::string_view scan_text(std::string_view text, std::size_t& from) {
 }
 
 // The text of the first "name" of a preset, without reading the whole of it.
-std::string scan_hub_id(std::string_view text) {
+std::string_view scan_hub_id(std::string_view text) {
   constexpr std::string_view kKey = "\"name\"";
   std::size_t at = text.find(kKey);
   if (at == std::string_view::npos) return {};
   at += kKey.size();
-  return std::string(scan_text(text, at));
+  return scan_text(text, at);
 }
 
 // The keys of a preset's "aliases", likewise.
@@ -149,9 +150,19 @@ LoadedModel load_related(std::string_view text, const NamedPreset& related, cons
   return model;
 }
 
+// The short name of the preset of just this hub id, where no folder of the user's can have another.
+std::string preset_of_hub_id(std::string_view hub_id, const DataDirs& dirs) {
+  if (!dirs.folders.empty()) return {};
+  for (const EmbeddedFile& file : embedded_files("models"))
+    if (scan_hub_id(file.text) == hub_id) return std::string(file.name);
+  return {};
+}
+
 LoadedModel load_named(std::string_view text, const DataDirs& dirs, const std::string& key) {
   const PresetFiles files("models", dirs);
   if (const std::optional<TextFile> file = files.find(text)) return load_preset(*file, std::string(text));
+  if (const std::string name = preset_of_hub_id(text, dirs); !name.empty())
+    return load_preset(files.find(name).value(), name);
   const std::vector<ModelPreset> presets = all_models(dirs);
   const std::vector<NamedPreset> found = presets_named(text, presets);
   if (found.size() != 1) {
@@ -251,7 +262,7 @@ std::vector<ModelPreset> all_models(const DataDirs& dirs) {
   std::vector<ModelPreset> result;
   for (const std::string& name : files.names()) {
     if (const std::optional<TextFile> file = files.find(name))
-      result.push_back(ModelPreset{name, scan_hub_id(file->text), scan_aliases(file->text)});
+      result.push_back(ModelPreset{name, std::string(scan_hub_id(file->text)), scan_aliases(file->text)});
   }
   return result;
 }

@@ -20,6 +20,13 @@ void add(Gauge& gauge, std::int64_t amount) {
 
 void raise_peak(Gauge& gauge, std::int64_t amount) { gauge.peak = std::max(gauge.peak, gauge.current + amount); }
 
+// All bits of the result depend on all of `x` (the finaliser of splitmix64).
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
 std::int64_t allowed_by(const AllocatorSettings& settings, std::optional<std::int64_t> capacity) {
   if (!capacity || settings.per_process_memory_fraction.value_or(1) >= 1) return kUnlimited;
   return static_cast<std::int64_t>(*settings.per_process_memory_fraction * static_cast<double>(*capacity));
@@ -35,8 +42,14 @@ CachingAllocator::CachingAllocator(const AllocatorSettings& settings, std::optio
       max_non_split_rounding_(settings.max_non_split_rounding_bytes.value_or(settings.large_segment_bytes)),
       collects_garbage_(settings.garbage_collection_threshold > 0 && allowed_ != kUnlimited) {}
 
-std::optional<BlockHandle> CachingAllocator::allocate(std::int64_t bytes, int stream) {
-  const Request request = request_for(bytes, stream);
+SizedRequest CachingAllocator::sized(std::int64_t bytes) const {
+  if (bytes == 0) return {};
+  const std::int64_t block = rounded_request(settings_, bytes);
+  return {bytes, block, segment_bytes_for(settings_, block)};
+}
+
+std::optional<BlockHandle> CachingAllocator::allocate(const SizedRequest& sized, int stream) {
+  const Request request = request_for(sized, stream);
   Index found = take_cached(request);
   if (found == kNone) {
     if (collects_garbage_) collect_garbage();
@@ -52,26 +65,26 @@ std::optional<BlockHandle> CachingAllocator::allocate(std::int64_t bytes, int st
     ++counters_.out_of_memory;
     return std::nullopt;
   }
-  return hand_out(found, request, bytes);
+  return hand_out(found, request, sized.bytes);
 }
 
-bool CachingAllocator::touch(std::int64_t bytes, int stream) {
+bool CachingAllocator::touch(const SizedRequest& sized, int stream) {
   // A cached block is split and joined again: nothing changes but peaks. Garbage collection counts lookups, and expandable
   // segments map pages.
   if (!collects_garbage_ && !settings_.expandable_segments) {
-    const Request request = request_for(bytes, stream);
+    const Request request = request_for(sized, stream);
     const Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
     const auto place = best_fit(pool, request);
     if (place != pool.cached.end()) {
       const Block& found = blocks_[static_cast<std::size_t>(pool.cached.at(place).block)];
       const std::int64_t size = should_split(found, request.size) ? request.size : found.size;
-      raise_peak(counters_.requested, bytes);
+      raise_peak(counters_.requested, sized.bytes);
       raise_peak(counters_.allocated, size);
       raise_peak(counters_.active, size);
       return true;
     }
   }
-  const std::optional<BlockHandle> block = allocate(bytes, stream);
+  const std::optional<BlockHandle> block = allocate(sized, stream);
   if (block) release(*block);
   return block.has_value();
 }
@@ -124,23 +137,30 @@ std::vector<BlockView> CachingAllocator::blocks() const {
   return views;
 }
 
-std::int32_t CachingAllocator::pool_for(int stream, bool small) {
-  std::size_t i = 0;
-  while (i < pools_.size() && pools_[i].stream != stream) i += 2;
-  if (i == pools_.size()) {
-    pools_.push_back({stream, true, {}, {}});
-    pools_.push_back({stream, false, {}, {}});
+std::uint64_t CachingAllocator::state_digest() const {
+  if (!retired_.empty() || collects_garbage_) return 0;
+  std::uint64_t digest = mixed(static_cast<std::uint64_t>(counters_.retries) + 1);
+  for (const Block& b : blocks_) {
+    if (!b.exists) continue;
+    const std::uint64_t place = mixed(static_cast<std::uint64_t>(b.address)) + static_cast<std::uint64_t>(b.size);
+    const int kind = b.pool * 4 + (b.active ? 2 : 0) + (b.mapped ? 1 : 0);
+    digest += mixed(mixed(place) + static_cast<std::uint64_t>(kind));
   }
-  return static_cast<std::int32_t>(i + (small ? 0 : 1));
+  return digest;
 }
 
-CachingAllocator::Request CachingAllocator::request_for(std::int64_t bytes, int stream) {
-  const std::int64_t size = rounded_request(settings_, bytes);
-  return {size, segment_bytes_for(settings_, size), pool_for(stream, size <= kSmallRequestBytes)};
+void CachingAllocator::add_stream(int stream) {
+  streams_.push_back(stream);
+  pools_.push_back({stream, true, {}, {}});
+  pools_.push_back({stream, false, {}, {}});
+}
+
+inline CachingAllocator::Request CachingAllocator::request_for(const SizedRequest& sized, int stream) {
+  return {sized.block, sized.segment, pool_for(stream, sized.block <= kSmallRequestBytes)};
 }
 
 // The smallest cached block that the request may take, or end().
-FreeBlocks::Position CachingAllocator::best_fit(const Pool& pool, const Request& request) const {
+inline FreeBlocks::Position CachingAllocator::best_fit(const Pool& pool, const Request& request) const {
   auto place = pool.cached.first_of(request.size);
   if (place == pool.cached.end()) return place;
   if (settings_.expandable_segments) place = skip_to_tighter(pool, place);

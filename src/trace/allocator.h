@@ -55,6 +55,13 @@ struct BlockView {
   bool operator==(const BlockView&) const = default;
 };
 
+// What a request for `bytes` bytes asks of the allocator. Of no bytes: nothing.
+struct SizedRequest {
+  std::int64_t bytes = 0;    // as the caller asks
+  std::int64_t block = 0;    // rounded_request
+  std::int64_t segment = 0;  // segment_bytes_for that block
+};
+
 // One card's allocator in one process. Copying it copies the whole state.
 class CachingAllocator {
  public:
@@ -66,10 +73,18 @@ class CachingAllocator {
   // A block for `bytes` bytes on `stream`, or nothing: out of memory after the real protocol (oversize cached blocks are
   // freed and the request retried, then the whole cache is freed and it is retried). A failed request may have emptied
   // the cache. REQUIRES: 0 < bytes <= 2^60. (PyTorch does not come here for empty tensors.)
-  [[nodiscard]] std::optional<BlockHandle> allocate(std::int64_t bytes, int stream = 0);
+  [[nodiscard]] std::optional<BlockHandle> allocate(std::int64_t bytes, int stream = 0) {
+    return allocate(sized(bytes), stream);
+  }
+  // The same for a request sized once and made often.
+  [[nodiscard]] std::optional<BlockHandle> allocate(const SizedRequest& sized, int stream = 0);
+
+  // REQUIRES: 0 <= bytes <= 2^60.
+  [[nodiscard]] SizedRequest sized(std::int64_t bytes) const;
 
   // allocate() and at once release(): only peaks move, unless new memory must be taken. False when memory runs out.
-  [[nodiscard]] bool touch(std::int64_t bytes, int stream = 0);
+  [[nodiscard]] bool touch(std::int64_t bytes, int stream = 0) { return touch(sized(bytes), stream); }
+  [[nodiscard]] bool touch(const SizedRequest& sized, int stream = 0);
 
   // Gives the block back to its stream's cache, to be reused at once. Nothing happens for a stale handle.
   void release(BlockHandle handle);
@@ -90,6 +105,9 @@ class CachingAllocator {
   [[nodiscard]] std::int64_t largest_free_block() const;
   // Size of the block: at least what was asked. 0 for a stale handle.
   [[nodiscard]] std::int64_t block_bytes(BlockHandle handle) const;
+  // A digest of all that decides how later requests are served: two equal ones, and the same requests serve alike. 0: not to be said in
+  // a digest, because blocks are retired or age.
+  [[nodiscard]] std::uint64_t state_digest() const;
   // Every block, by address. For tests and pictures; sorts, so it is not cheap.
   [[nodiscard]] std::vector<BlockView> blocks() const;
 
@@ -127,8 +145,14 @@ class CachingAllocator {
   };
 
   // allocator.cpp: the way of a request that needs no retry, and the way back.
-  [[nodiscard]] Request request_for(std::int64_t bytes, int stream);
-  std::int32_t pool_for(int stream, bool small);
+  [[nodiscard]] Request request_for(const SizedRequest& sized, int stream);
+  std::int32_t pool_for(int stream, bool small) {
+    std::size_t i = 0;
+    while (i < streams_.size() && streams_[i] != stream) ++i;
+    if (i == streams_.size()) add_stream(stream);
+    return static_cast<std::int32_t>(2 * i + (small ? 0 : 1));
+  }
+  void add_stream(int stream);
   [[nodiscard]] FreeBlocks::Position best_fit(const Pool& pool, const Request& request) const;
   Index take_cached(const Request& request);
   Index take_new(const Request& request);
@@ -178,7 +202,8 @@ class CachingAllocator {
   std::int64_t charged_ = 0;  // of the card
   std::vector<Block> blocks_;
   std::vector<Index> spare_;
-  std::vector<Pool> pools_;  // two a stream: small, large
+  std::vector<int> streams_;  // in the order of their first requests
+  std::vector<Pool> pools_;   // two a stream: small, large
   std::vector<BlockHandle> retired_;
   std::array<std::int64_t, 2> lookups_{};  // of all streams' small and large pools, counted when garbage is collected
   AllocatorCounters counters_;

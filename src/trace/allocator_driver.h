@@ -18,8 +18,11 @@ class AllocatorDriver {
 
   // False when memory runs out. An empty tensor takes no block. REQUIRES: `tensor` holds none.
   [[nodiscard]] bool allocate(std::size_t tensor, std::int64_t bytes, int stream = 0) {
-    if (bytes == 0) return true;
-    const std::optional<BlockHandle> block = allocator_.allocate(bytes, stream);
+    return allocate(tensor, allocator_.sized(bytes), stream);
+  }
+  [[nodiscard]] bool allocate(std::size_t tensor, const SizedRequest& sized, int stream = 0) {
+    if (sized.bytes == 0) return true;
+    const std::optional<BlockHandle> block = allocator_.allocate(sized, stream);
     if (block) blocks_[tensor] = *block;
     return block.has_value();
   }

@@ -28,7 +28,13 @@ class BlocksApart {
   void empty_cache() {
     for (Class& one : classes_) one.most = one.used;
   }
-  [[nodiscard]] bool done() const { return false; }
+  [[nodiscard]] static bool done() { return false; }
+  // How many blocks of each size are in use.
+  [[nodiscard]] std::uint64_t state() const {
+    std::uint64_t digest = 1;
+    for (const Class& one : classes_) digest = digest * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(one.used) + 1;
+    return digest;
+  }
 
   [[nodiscard]] std::int64_t bytes() const;
   // The largest block that was in use since the cache was emptied.

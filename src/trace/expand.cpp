@@ -14,14 +14,14 @@ struct Keep {
     release(tensor, event);
   }
   void keep(EventKind kind, std::int32_t tensor, const Event& event) {
-    flat.events.push_back({kind, tensor, event.size});
+    flat.events.push_back({kind, tensor, event.size, event.stream});
   }
   void moment(std::int32_t moment, bool billed) {
     if (billed && !billed_seen) flat.billed_from = flat.events.size();
     billed_seen = billed;
-    flat.events.push_back({EventKind::moment, moment, 0});
+    flat.events.push_back({EventKind::moment, moment, 0, 0});
   }
-  void empty_cache() { flat.events.push_back({EventKind::empty_cache, 0, 0}); }
+  void empty_cache() { flat.events.push_back({EventKind::empty_cache, 0, 0, 0}); }
   [[nodiscard]] static bool done() { return false; }
 };
 

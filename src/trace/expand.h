@@ -15,6 +15,7 @@ struct FlatEvent {
   EventKind kind = EventKind::allocate;  // never loop or end_loop
   std::int32_t number = 0;               // tensor; moment: index into Trace::moments
   SizeId size = 0;
+  std::int16_t stream = 0;  // allocate: that asks
 };
 
 struct FlatTrace {

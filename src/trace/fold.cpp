@@ -9,11 +9,12 @@ namespace {
 
 class PeakWalk {
  public:
-  PeakWalk(const Trace& trace, std::span<const std::int64_t> bytes, int only_item)
-      : trace_(trace), bytes_(bytes), only_(only_item), place_(trace.moments.size(), -1) {}
+  PeakWalk(std::span<const Event> events, std::size_t billed_from, std::size_t moments,
+           std::span<const std::int64_t> bytes)
+      : events_(events), billed_from_(billed_from), bytes_(bytes), place_(moments, -1) {}
 
   PeakFold run() {
-    walk(0, trace_.events.size());
+    walk(0, events_.size());
     close_moment();
     return std::move(result_);
   }
@@ -23,14 +24,10 @@ class PeakWalk {
 
   void walk(std::size_t from, std::size_t to) {
     for (std::size_t i = from; i < to; ++i) {
-      const Event& event = trace_.events[i];
+      const Event& event = events_[i];
       switch (event.kind) {
-        case EventKind::allocate:
-          if (only_ < 0 || event.item == only_) grow(value(event), i);
-          break;
-        case EventKind::release:
-          if (only_ < 0 || event.item == only_) sum_ -= value(event);
-          break;
+        case EventKind::allocate: grow(value(event), i); break;
+        case EventKind::release: sum_ -= value(event); break;
         case EventKind::moment: open_moment(event.slot, i); break;
         case EventKind::loop:
           event.index == 1 ? repeat(i) : layers(i);
@@ -52,11 +49,11 @@ class PeakWalk {
 
   // A loop inside one moment: the highest point of all turns is the first turn's, raised by what the turns before the last leave.
   void layers(std::size_t loop) {
-    const std::int64_t turns = value(trace_.events[loop]);
+    const std::int64_t turns = value(events_[loop]);
     const std::int64_t start = sum_, before = high_;
     const std::size_t before_at = high_at_;
     high_ = sum_;
-    walk(loop + 1, static_cast<std::size_t>(trace_.events[loop].slot));
+    walk(loop + 1, static_cast<std::size_t>(events_[loop].slot));
     const std::int64_t net = sum_ - start;
     if (net > 0) high_ = checked_add(high_, checked_mul(turns - 1, net));
     sum_ = checked_add(start, checked_mul(turns, net));
@@ -68,8 +65,8 @@ class PeakWalk {
 
   // A loop around moments: its first and its last turn.
   void repeat(std::size_t loop) {
-    const std::int64_t turns = value(trace_.events[loop]);
-    const auto end = static_cast<std::size_t>(trace_.events[loop].slot);
+    const std::int64_t turns = value(events_[loop]);
+    const auto end = static_cast<std::size_t>(events_[loop].slot);
     const std::int64_t start = sum_;
     walk(loop + 1, end);
     if (turns < 2) return;
@@ -83,7 +80,7 @@ class PeakWalk {
       result_.building = high_;
       result_.built = sum_;
     }
-    current_ = i < trace_.billed_from ? -1 : moment;
+    current_ = i < billed_from_ ? -1 : moment;
     high_ = sum_;
     high_at_ = i;
     if (current_ < 0) return;
@@ -104,9 +101,9 @@ class PeakWalk {
     result_.moment = current_;
   }
 
-  const Trace& trace_;
+  std::span<const Event> events_;
+  std::size_t billed_from_;
   std::span<const std::int64_t> bytes_;
-  int only_;
   PeakFold result_;
   std::int64_t sum_ = 0, high_ = 0;
   std::size_t high_at_ = 0;
@@ -114,6 +111,36 @@ class PeakWalk {
   int marks_ = 0;
   std::vector<int> place_;  // by moment: place in result_.moments, -1 before its first occurrence
 };
+
+// The events of one item, and all marks and loops.
+struct ItemEvents {
+  std::vector<Event> events;
+  std::size_t billed_from = 0;
+  std::vector<std::size_t> open;
+
+  void add(Event event) {
+    if (event.kind == EventKind::loop) open.push_back(events.size());
+    if (event.kind == EventKind::end_loop) {
+      events[open.back()].slot = static_cast<std::int32_t>(events.size());
+      open.pop_back();
+    }
+    events.push_back(event);
+  }
+};
+
+std::vector<ItemEvents> by_item(const Trace& trace) {
+  std::vector<ItemEvents> result(trace.items.size());
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (i == trace.billed_from)
+      for (ItemEvents& one : result) one.billed_from = one.events.size();
+    if (event.kind == EventKind::allocate || event.kind == EventKind::release)
+      result[static_cast<std::size_t>(event.item)].add(event);
+    else
+      for (ItemEvents& one : result) one.add(event);
+  }
+  return result;
+}
 
 // Counts how often each (item, size) lives, symbolically in the loops' turns.
 class LiveWalk {
@@ -189,8 +216,15 @@ class LiveWalk {
 
 }  // namespace
 
-PeakFold fold_peak(const Trace& trace, std::span<const std::int64_t> bytes, int only_item) {
-  return PeakWalk(trace, bytes, only_item).run();
+PeakFold fold_peak(const Trace& trace, std::span<const std::int64_t> bytes) {
+  return PeakWalk(trace.events, trace.billed_from, trace.moments.size(), bytes).run();
+}
+
+std::vector<PeakFold> fold_items(const Trace& trace, std::span<const std::int64_t> bytes) {
+  std::vector<PeakFold> result;
+  for (const ItemEvents& one : by_item(trace))
+    result.push_back(PeakWalk(one.events, one.billed_from, trace.moments.size(), bytes).run());
+  return result;
 }
 
 std::vector<LiveItem> live_at(const Trace& trace, std::span<const std::int64_t> bytes, std::size_t at) {

@@ -27,8 +27,10 @@ struct PeakFold {
 };
 
 // `bytes[i]` is what size i counts as: requested bytes, or blocks of the allocator. Events before billed_from only sum up.
-// `only_item` < 0 counts all items.
-[[nodiscard]] PeakFold fold_peak(const Trace& trace, std::span<const std::int64_t> bytes, int only_item = -1);
+[[nodiscard]] PeakFold fold_peak(const Trace& trace, std::span<const std::int64_t> bytes);
+
+// The same of each item's tensors alone, by ItemId; `at` is of no use there.
+[[nodiscard]] std::vector<PeakFold> fold_items(const Trace& trace, std::span<const std::int64_t> bytes);
 
 // One item's share of what lives right after event `at`: the sum over `parts` of times * size.
 struct LiveItem {

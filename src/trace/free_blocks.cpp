@@ -9,13 +9,21 @@ constexpr std::size_t kLongestRun = 128;
 
 }  // namespace
 
-std::size_t FreeBlocks::Places::run_of(std::int64_t address) const {
+std::size_t FreeBlocks::Higher::run_of(std::int64_t address) const {
+  if (runs_.size() == 1) return 0;
   const auto run = std::partition_point(runs_.begin(), runs_.end() - 1,
                                         [address](const Run& higher) { return higher.back().address > address; });
   return static_cast<std::size_t>(run - runs_.begin());
 }
 
-void FreeBlocks::Places::insert(const Place& place) {
+const FreeBlocks::Place& FreeBlocks::Higher::at(std::size_t number) const {
+  auto run = runs_.rbegin();
+  for (; number >= run->size(); ++run) number -= run->size();
+  return (*run)[run->size() - 1 - number];
+}
+
+void FreeBlocks::Higher::insert(const Place& place) {
+  ++count_;
   const std::size_t number = run_of(place.address);
   Run& run = runs_[number];
   const auto after =
@@ -27,47 +35,51 @@ void FreeBlocks::Places::insert(const Place& place) {
   runs_.insert(runs_.begin() + static_cast<std::ptrdiff_t>(number) + 1, std::move(lower));
 }
 
-std::pair<std::size_t, std::size_t> FreeBlocks::Places::find(std::int64_t address) const {
-  const std::size_t number = run_of(address);
-  const Run& run = runs_[number];
-  const auto place =
-      std::partition_point(run.begin(), run.end(), [address](const Place& other) { return other.address > address; });
-  return {runs_.size() - 1 - number, static_cast<std::size_t>(run.end() - place) - 1};
-}
-
-void FreeBlocks::Places::erase(std::size_t number, std::size_t offset) {
-  const auto run = runs_.end() - 1 - static_cast<std::ptrdiff_t>(number);
-  run->erase(run->end() - 1 - static_cast<std::ptrdiff_t>(offset));
+void FreeBlocks::Higher::erase(std::int64_t address) {
+  --count_;
+  const auto run = runs_.begin() + static_cast<std::ptrdiff_t>(run_of(address));
+  run->erase(std::partition_point(run->begin(), run->end(),
+                                  [address](const Place& other) { return other.address > address; }));
   if (run->empty() && runs_.size() > 1) runs_.erase(run);
 }
 
-void FreeBlocks::insert(const Entry& entry) {
-  const std::size_t rank = rank_of(entry.size);
-  if (rank == sizes_.size() || sizes_[rank] != entry.size) {
+FreeBlocks::Place FreeBlocks::Higher::take_lowest() {
+  --count_;
+  const Place lowest = runs_.back().back();
+  runs_.back().pop_back();
+  if (runs_.back().empty() && runs_.size() > 1) runs_.pop_back();
+  return lowest;
+}
+
+void FreeBlocks::add_higher(OfSize& one, const Place& place) {
+  if (one.higher == kNone) {
     if (spare_.empty()) {
-      spare_.push_back(static_cast<std::uint32_t>(places_.size()));
-      places_.emplace_back();
+      spare_.push_back(static_cast<std::int32_t>(higher_.size()));
+      higher_.emplace_back();
     }
-    sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(rank), entry.size);
-    order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(rank), spare_.back());
+    one.higher = spare_.back();
     spare_.pop_back();
   }
-  places_[order_[rank]].insert({entry.address, entry.block});
+  higher_[static_cast<std::size_t>(one.higher)].insert(place);
+}
+
+void FreeBlocks::leave_if_empty(OfSize& one) {
+  if (higher_[static_cast<std::size_t>(one.higher)].count() > 0) return;
+  spare_.push_back(one.higher);
+  one.higher = kNone;
 }
 
 void FreeBlocks::erase(std::int64_t size, std::int64_t address) {
   const std::size_t rank = rank_of(size);
-  const auto [run, offset] = places_[order_[rank]].find(address);
-  erase(Position{rank, run, offset});
+  OfSize& one = sizes_[rank];
+  if (one.address == address) return erase_lowest(rank);
+  higher_[static_cast<std::size_t>(one.higher)].erase(address);
+  leave_if_empty(one);
 }
 
 void FreeBlocks::erase(Position p) {
-  Places& places = places_[order_[p.size]];
-  places.erase(p.run, p.offset);
-  if (!places.empty()) return;
-  spare_.push_back(order_[p.size]);
-  sizes_.erase(sizes_.begin() + static_cast<std::ptrdiff_t>(p.size));
-  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(p.size));
+  if (p.place == 0) return erase_lowest(p.size);
+  erase(sizes_[p.size].size, at(p).address);
 }
 
 }  // namespace membill

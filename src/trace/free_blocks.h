@@ -8,9 +8,9 @@
 
 namespace membill {
 
-// A sorted set: the distinct sizes in one sorted list, the addresses of each in runs. Tensors of a job come in few sizes, so both are short
-// as a rule and a search reads one or two cache lines; a size of ten thousand blocks moves no more than one run. Nothing is allocated in
-// steady state.
+// A sorted set. Some ten sizes are cached at a time, most of them of one block, and half of all insertions bring a new size: so the
+// distinct sizes are one short sorted list that holds each size's lowest block, which best fit takes, in place; the higher ones lie in
+// runs. A size of ten thousand blocks moves no more than one run.
 class FreeBlocks {
  public:
   struct Entry {
@@ -21,38 +21,32 @@ class FreeBlocks {
 
   // A place in the order. Valid until the set changes.
   struct Position {
-    std::size_t size;    // of the distinct sizes
-    std::size_t run;     // of that size's runs, from the lowest addresses
-    std::size_t offset;  // of that run's addresses, from the lowest
+    std::size_t size;   // of the distinct sizes
+    std::size_t place;  // of that size's blocks, from the lowest address
     bool operator==(const Position&) const = default;
   };
 
   [[nodiscard]] bool empty() const { return sizes_.empty(); }
-  [[nodiscard]] Position begin() const { return {0, 0, 0}; }
-  [[nodiscard]] Position end() const { return {sizes_.size(), 0, 0}; }
+  [[nodiscard]] Position begin() const { return {0, 0}; }
+  [[nodiscard]] Position end() const { return {sizes_.size(), 0}; }
   // REQUIRES: p != end().
   [[nodiscard]] Entry at(Position p) const {
-    const Run& run = places_[order_[p.size]].run(p.run);
-    const Place& place = run[run.size() - 1 - p.offset];
-    return {sizes_[p.size], place.address, place.block};
+    const OfSize& here = sizes_[p.size];
+    if (p.place == 0) return {here.size, here.address, here.block};
+    const Place& place = higher_[static_cast<std::size_t>(here.higher)].at(p.place - 1);
+    return {here.size, place.address, place.block};
   }
 
   // REQUIRES: p != end() for next, p != begin() for previous.
   [[nodiscard]] Position next(Position p) const {
-    const Places& places = places_[order_[p.size]];
-    if (p.offset + 1 < places.run(p.run).size()) return {p.size, p.run, p.offset + 1};
-    return p.run + 1 < places.runs() ? Position{p.size, p.run + 1, 0} : Position{p.size + 1, 0, 0};
+    return p.place + 1 < count(sizes_[p.size]) ? Position{p.size, p.place + 1} : Position{p.size + 1, 0};
   }
   [[nodiscard]] Position previous(Position p) const {
-    if (p.offset > 0) return {p.size, p.run, p.offset - 1};
-    const std::size_t size = p.run > 0 ? p.size : p.size - 1;
-    const Places& places = places_[order_[size]];
-    const std::size_t run = (p.run > 0 ? p.run : places.runs()) - 1;
-    return {size, run, places.run(run).size() - 1};
+    return p.place > 0 ? Position{p.size, p.place - 1} : Position{p.size - 1, count(sizes_[p.size - 1]) - 1};
   }
 
   // The first entry of at least `size` bytes, or end().
-  [[nodiscard]] Position first_of(std::int64_t size) const { return {rank_of(size), 0, 0}; }
+  [[nodiscard]] Position first_of(std::int64_t size) const { return {rank_of(size), 0}; }
 
   // REQUIRES: no entry has this size and address.
   void insert(const Entry& entry);
@@ -66,42 +60,87 @@ class FreeBlocks {
     std::int64_t address;
     std::int32_t block;
   };
-  using Run = std::vector<Place>;  // from the highest address: the lowest, taken first, is at the back
 
-  // The blocks of one size. Only the single run of an empty set is empty.
-  class Places {
+  // The blocks of one size above its lowest.
+  class Higher {
    public:
-    [[nodiscard]] bool empty() const { return runs_.back().empty(); }
-    [[nodiscard]] std::size_t runs() const { return runs_.size(); }
-    // Counted from the lowest addresses.
-    [[nodiscard]] const Run& run(std::size_t number) const { return runs_[runs_.size() - 1 - number]; }
+    [[nodiscard]] std::size_t count() const { return count_; }
+    // `number`: from the lowest address.
+    [[nodiscard]] const Place& at(std::size_t number) const;
     void insert(const Place& place);
-    // The run and the offset in it of a place that the set has, as a Position counts them.
-    [[nodiscard]] std::pair<std::size_t, std::size_t> find(std::int64_t address) const;
-    void erase(std::size_t number, std::size_t offset);
+    void erase(std::int64_t address);
+    // Removes the lowest and gives it.
+    Place take_lowest();
 
    private:
+    using Run = std::vector<Place>;  // from the highest address: the lowest is at the back
+
     // The index of the run that holds or would hold `address`.
     [[nodiscard]] std::size_t run_of(std::int64_t address) const;
 
-    std::vector<Run> runs_{1};  // from the highest addresses
+    std::vector<Run> runs_{1};  // from the highest addresses; none is empty but a single one
+    std::size_t count_ = 0;
   };
 
-  // How many distinct sizes are smaller. Which way a step goes is not predictable, so it is not a branch.
+  struct OfSize {
+    std::int64_t size;
+    std::int64_t address;  // of the lowest block
+    std::int32_t block;    // the lowest
+    std::int32_t higher;   // which of higher_, kNone when the lowest is the only one
+  };
+  static constexpr std::int32_t kNone = -1;
+
+  [[nodiscard]] std::size_t count(const OfSize& one) const {
+    return one.higher == kNone ? 1 : 1 + higher_[static_cast<std::size_t>(one.higher)].count();
+  }
+  void add_higher(OfSize& one, const Place& place);
+  void erase_lowest(std::size_t rank);
+  void leave_if_empty(OfSize& one);
+
+  // How many distinct sizes are smaller. Of a few, counting is quicker than halving.
   [[nodiscard]] std::size_t rank_of(std::int64_t size) const {
-    const std::int64_t* first = sizes_.data();
-    for (std::size_t count = sizes_.size(); count > 0;) {
-      const std::size_t half = (count + 1) / 2;
-      first += first[half - 1] < size ? half : 0;
-      count -= half;
+    const OfSize* first = sizes_.data();
+    const OfSize* last = first + sizes_.size();
+    while (last - first > 16) {
+      const OfSize* middle = first + (last - first) / 2;
+      (middle->size < size ? first : last) = middle;
     }
+    while (first != last && first->size < size) ++first;
     return static_cast<std::size_t>(first - sizes_.data());
   }
 
-  std::vector<std::int64_t> sizes_;   // distinct, rising
-  std::vector<std::uint32_t> order_;  // of each size, where its places are
-  std::vector<Places> places_;
-  std::vector<std::uint32_t> spare_;  // empty places
+  std::vector<OfSize> sizes_;  // by size, rising
+  std::vector<Higher> higher_;
+  std::vector<std::int32_t> spare_;  // those of higher_ that are empty
 };
+
+// Half of all insertions and removals need nothing but the list of sizes: they are inlined.
+
+inline void FreeBlocks::insert(const Entry& entry) {
+  const std::size_t rank = rank_of(entry.size);
+  if (rank == sizes_.size() || sizes_[rank].size != entry.size) {
+    sizes_.insert(sizes_.begin() + static_cast<std::ptrdiff_t>(rank), {entry.size, entry.address, entry.block, kNone});
+    return;
+  }
+  OfSize& one = sizes_[rank];
+  Place higher{entry.address, entry.block};
+  if (higher.address < one.address) {
+    std::swap(higher.address, one.address);
+    std::swap(higher.block, one.block);
+  }
+  add_higher(one, higher);
+}
+
+inline void FreeBlocks::erase_lowest(std::size_t rank) {
+  OfSize& one = sizes_[rank];
+  if (one.higher == kNone) {
+    sizes_.erase(sizes_.begin() + static_cast<std::ptrdiff_t>(rank));
+    return;
+  }
+  const Place lowest = higher_[static_cast<std::size_t>(one.higher)].take_lowest();
+  one.address = lowest.address;
+  one.block = lowest.block;
+  leave_if_empty(one);
+}
 
 }  // namespace membill

@@ -15,9 +15,11 @@ class Replay {
   Replay(const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings,
          std::optional<std::int64_t> capacity)
       : walk_(trace, bytes),
-        bytes_(bytes),
         driver_(settings, capacity, static_cast<std::size_t>(walk_.tensors())),
-        place_(trace.moments.size(), -1) {}
+        place_(trace.moments.size(), -1) {
+    requests_.reserve(bytes.size());
+    for (const std::int64_t one : bytes) requests_.push_back(driver_.allocator().sized(one));
+  }
 
   ReplayResult run() {
     walk_.run(*this);
@@ -28,13 +30,13 @@ class Replay {
   }
 
   void allocate(std::int32_t tensor, const Event& event) {
-    const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    if (!driver_.allocate(static_cast<std::size_t>(tensor), bytes, event.stream)) fail(bytes);
+    const SizedRequest& request = requests_[static_cast<std::size_t>(event.size)];
+    if (!driver_.allocate(static_cast<std::size_t>(tensor), request, event.stream)) fail(request.bytes);
   }
   void release(std::int32_t tensor, const Event&) { driver_.release(static_cast<std::size_t>(tensor)); }
   void touch(std::int32_t, const Event& event) {
-    const std::int64_t bytes = bytes_[static_cast<std::size_t>(event.size)];
-    if (bytes != 0 && !driver_.allocator().touch(bytes, event.stream)) fail(bytes);
+    const SizedRequest& request = requests_[static_cast<std::size_t>(event.size)];
+    if (request.bytes != 0 && !driver_.allocator().touch(request, event.stream)) fail(request.bytes);
   }
   void moment(std::int32_t moment, bool billed) {
     close_moment();
@@ -42,6 +44,7 @@ class Replay {
     open_moment(billed ? moment : -1);
   }
   void empty_cache() { driver_.allocator().empty_cache(); }
+  [[nodiscard]] std::uint64_t state() { return driver_.allocator().state_digest(); }
   [[nodiscard]] bool done() const { return !result_.survives; }
 
  private:
@@ -79,7 +82,7 @@ class Replay {
   }
 
   TraceWalk<Replay> walk_;
-  std::span<const std::int64_t> bytes_;
+  std::vector<SizedRequest> requests_;  // by SizeId
   AllocatorDriver driver_;
   std::vector<int> place_;
   std::int32_t current_ = -1, seen_ = -1;

@@ -20,6 +20,8 @@ inline constexpr std::int64_t kWalkedRepeats = 3;
 //   void moment(std::int32_t moment, bool billed)        billed: within the step that totals cover
 //   void empty_cache()
 //   bool done() const                                    true ends the walk early
+//   std::uint64_t state()                                optional: a digest; equal at the ends of two turns of a loop around moments, and
+//                                                        further turns would be like the last, so they are left out; 0: unknown
 template <typename Visitor>
 class TraceWalk {
  public:
@@ -73,10 +75,8 @@ class TraceWalk {
       const Event& event = trace_.events[i];
       switch (event.kind) {
         case EventKind::loop: {
-          const auto end = static_cast<std::size_t>(event.slot);
-          const auto count = static_cast<std::int32_t>(turns(event));
-          for (std::int32_t k = 0; k < count; ++k) walk(visitor, i + 1, end, k);
-          i = end;
+          walk_loop(visitor, i);
+          i = static_cast<std::size_t>(event.slot);
           break;
         }
         case EventKind::end_loop: break;
@@ -93,6 +93,26 @@ class TraceWalk {
         case EventKind::empty_cache: visitor.empty_cache(); break;
       }
     }
+  }
+
+  // What the turns of a loop around moments make they free: such a turn that leaves the state that it found repeats itself.
+  void walk_loop(Visitor& visitor, std::size_t start) {
+    const Event& loop = trace_.events[start];
+    const auto count = static_cast<std::int32_t>(turns(loop));
+    const bool compares = loop.index == 1 && count > 1;
+    std::uint64_t before = compares ? state_of(visitor) : 0;
+    for (std::int32_t k = 0; k < count; ++k) {
+      walk(visitor, start + 1, static_cast<std::size_t>(loop.slot), k);
+      if (!compares || k + 1 == count) continue;
+      const std::uint64_t now = state_of(visitor);
+      if (now != 0 && now == before) return;
+      before = now;
+    }
+  }
+
+  static std::uint64_t state_of(Visitor& visitor) {
+    if constexpr (requires { visitor.state(); }) return visitor.state();
+    return 0;
   }
 
   [[nodiscard]] static bool releases(const Event& event, const Event& allocation) {

@@ -1,6 +1,7 @@
 // Every job of the oracle's grid: a trace with loops says the same as one in which every layer is written out.
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,10 @@
 #include "support/catch.h"
 #include "support/oracle_rows.h"
 #include "support/places.h"
+#include "trace/allocator_driver.h"
 #include "trace/expand.h"
 #include "trace/fold.h"
+#include "trace/replay.h"
 
 namespace membill {
 namespace {
@@ -62,6 +65,37 @@ std::int64_t running_peak(const Simulation& job, const std::vector<std::int64_t>
   return highest;
 }
 
+// The trace with every tensor of other items empty.
+Trace only(const Trace& trace, std::size_t item, SizeId empty) {
+  Trace alone = trace;
+  for (Event& event : alone.events)
+    if ((event.kind == EventKind::allocate || event.kind == EventKind::release) &&
+        event.item != static_cast<ItemId>(item))
+      event.size = empty;
+  return alone;
+}
+
+// The allocator after all events, none left out; its peak of allocated bytes is that of the billed step.
+AllocatorCounters walk_all(const Simulation& job, const std::vector<std::int64_t>& bytes) {
+  const FlatTrace flat = expand(job.trace, bytes);
+  AllocatorDriver driver({}, std::nullopt, static_cast<std::size_t>(flat.tensors));
+  std::int64_t reserved = 0;
+  for (std::size_t i = 0; i < flat.events.size(); ++i) {
+    const FlatEvent& event = flat.events[i];
+    reserved = std::max(reserved, driver.counters().reserved.peak);
+    if (i == flat.billed_from) driver.allocator().reset_peaks();
+    const auto number = static_cast<std::size_t>(event.number);
+    if (event.kind == EventKind::empty_cache) driver.allocator().empty_cache();
+    if (event.kind == EventKind::release) driver.release(number);
+    if (event.kind == EventKind::allocate &&
+        !driver.allocate(number, bytes[static_cast<std::size_t>(event.size)], event.stream))
+      FAIL("an unlimited card is full");
+  }
+  AllocatorCounters counters = driver.counters();
+  counters.reserved.peak = std::max(reserved, counters.reserved.peak);
+  return counters;
+}
+
 }  // namespace
 
 TEST_CASE("a folded trace equals the layers written out") {
@@ -79,6 +113,42 @@ TEST_CASE("a folded trace equals the layers written out") {
       CHECK(a.moments[i].highest == b.moments[i].highest);
       CHECK(a.moments[i].end == b.moments[i].end);
     }
+  }
+}
+
+TEST_CASE("each item's fold is that of the trace in which all else is empty") {
+  for (std::size_t i = 0; i < rows().size(); i += 23) {
+    const accuracy::OracleRow& row = rows()[i];
+    INFO(row.id);
+    const Simulation job = simulate(row.model, row.plan, {});
+    auto bytes = job.trace.evaluate(job.symbols);
+    const std::vector<PeakFold> items = fold_items(job.trace, bytes);
+    bytes.push_back(0);
+    REQUIRE(items.size() == job.trace.items.size());
+    for (std::size_t item = 0; item < items.size(); ++item) {
+      INFO(job.trace.items[item]);
+      const PeakFold alone = fold_peak(only(job.trace, item, static_cast<SizeId>(bytes.size() - 1)), bytes);
+      CHECK(items[item].highest == alone.highest);
+      REQUIRE(items[item].moments.size() == alone.moments.size());
+      for (std::size_t m = 0; m < alone.moments.size(); ++m) {
+        CHECK(items[item].moments[m].highest == alone.moments[m].highest);
+        CHECK(items[item].moments[m].end == alone.moments[m].end);
+      }
+    }
+  }
+}
+
+TEST_CASE("turns that a replay leaves out change nothing") {
+  for (std::size_t i = 0; i < rows().size(); i += 5) {
+    accuracy::OracleRow row = rows()[i];
+    row.plan.accumulate = 7;
+    INFO(row.id);
+    const Simulation job = simulate(row.model, row.plan, {});
+    const auto bytes = job.trace.evaluate(job.symbols);
+    const ReplayResult replayed = replay(job.trace, bytes, {}, std::nullopt);
+    const AllocatorCounters all = walk_all(job, bytes);
+    CHECK(replayed.reserved_ever() == all.reserved.peak);
+    CHECK(replayed.allocated == all.allocated.peak);
   }
 }
 
