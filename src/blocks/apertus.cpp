@@ -10,14 +10,10 @@ Tensor at_most(Recorder& r, const Tensor& x) {
   Tensor out = r.empty(x.shape(), x.dtype(), "input, at most a number");
   if (!node) return out;
   r.record({&out}, {r.edge(x)}, [kept, shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    Tensor result;
-    {
-      const Tensor equal = rec.empty(shape, DType::boolean, "equal to the bound");
-      const Tensor half = rec.empty(shape, type, "half of the gradient");
-      result = rec.empty(shape, type, "gradient within the bound");
-    }
+    const Tensor equal = rec.empty(shape, DType::boolean, "equal to the bound");
+    const Tensor half = rec.empty(shape, type, "half of the gradient");
     const Tensor above = rec.empty(shape, DType::boolean, "above the bound");
-    return Gradients{std::move(result)};
+    return Gradients{rec.empty(shape, type, "gradient within the bound")};
   });
   return out;
 }
@@ -72,10 +68,7 @@ ApertusArchitecture::NormNames ApertusArchitecture::norm_names() const {
 }
 
 Heads ApertusArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden);
-  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
-  return heads;
+  return project_then_norm(f, layer, hidden);
 }
 
 Tensor ApertusArchitecture::mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const {

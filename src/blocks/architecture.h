@@ -69,7 +69,7 @@ class Architecture {
 [[nodiscard]] const Architecture* find_architecture(std::string_view model_type, Implementation implementation);
 // True for classes without scaled_dot_product_attention: they write attention out whatever attn_implementation says
 // (transformers 5.24, _supports_sdpa of the model's class).
-[[nodiscard]] bool writes_attention_out(std::string_view model_type);
+[[nodiscard]] bool writes_attention_out(std::string_view model_type, AttentionKernel asked);
 // Every model type with a program.
 [[nodiscard]] std::span<const std::string_view> modelled_types();
 

@@ -27,11 +27,7 @@ Tensor CohereArchitecture::norm(Forward& f, Module& module, Tensor x) const {
 }
 
 Heads CohereArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden, true);
-  if (!layer.kind.attention.qk_norm) return heads;
-  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
-  return heads;
+  return project_then_norm(f, layer, hidden);
 }
 
 void CohereArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {

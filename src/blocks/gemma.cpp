@@ -37,10 +37,7 @@ LayerInputs Gemma3Architecture::prepare(Forward& f, const Modules&, const Tensor
 }
 
 Heads Gemma3Architecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden, true);
-  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
-  return heads;
+  return project_then_norm(f, layer, hidden);
 }
 
 void Gemma3Architecture::rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const {

@@ -44,7 +44,9 @@ Tensor Gpt2Architecture::layer(Forward& f, const LayerContext& layer, Tensor hid
   Tensor forwarded = plain_mlp(f, modules, {"mlp.c_fc", "mlp.c_proj", layer.kind.mlp.activation}, hidden);
   forwarded = f.r.dropout(forwarded, f.hidden_dropout);
   const ItemScope scope(f.r, f.items.boundary);
-  return f.r.add(residual, forwarded, "layer output");
+  Tensor output = f.r.add(residual, forwarded, "layer output");
+  if (returns_weights()) f.second_output = std::move(weights);
+  return output;
 }
 
 Tensor Gpt2Architecture::finish(Forward& f, const Modules& outer, Tensor hidden) const {

@@ -18,6 +18,8 @@ class Gpt2Architecture : public Architecture {
   // c_attn to c_proj with its dropout; the attention weights of eager attention go to `weights`, which the layer holds.
   [[nodiscard]] virtual Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
                                          const LayerInputs& inputs, Tensor& weights) const;
+  // Whether a layer returns its attention weights beside the hidden states.
+  [[nodiscard]] virtual bool returns_weights() const { return false; }
 };
 
 }  // namespace membill

@@ -118,6 +118,14 @@ Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, co
   return heads;
 }
 
+Heads LlamaArchitecture::project_then_norm(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  Heads heads = project_plain(f, layer, hidden, true);
+  if (!layer.kind.attention.qk_norm) return heads;
+  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
+  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
+  return heads;
+}
+
 Heads LlamaArchitecture::project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
   const Modules& modules = layer.modules;

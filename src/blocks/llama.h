@@ -36,6 +36,8 @@ class LlamaArchitecture : public Architecture {
   // The three projections without norms on q and k; `turns`: parts of q's and k's heads are cut out next.
   [[nodiscard]] Heads project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden,
                                     bool turns = false) const;
+  // The same with norms on each head of q and k, where the layer has them, after all three projections.
+  [[nodiscard]] Heads project_then_norm(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   // Norms over all heads of q and of k together.
   [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;

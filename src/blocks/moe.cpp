@@ -45,11 +45,7 @@ Tensor add_shared_experts(Forward& f, const LayerContext& layer, Tensor chosen, 
 }
 
 Heads Glm4MoeArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
-  Heads heads = project_plain(f, layer, hidden, true);
-  if (!layer.kind.attention.qk_norm) return heads;
-  heads.q = norm(f, layer.modules.at("self_attn.q_norm"), heads.q);
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), heads.k);
-  return heads;
+  return project_then_norm(f, layer, hidden);
 }
 
 void Glm4MoeArchitecture::rotate(Forward& f, const LayerContext&, const LayerInputs& inputs, Heads& heads) const {

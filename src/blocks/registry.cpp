@@ -15,6 +15,7 @@
 #include "blocks/gemma.h"
 #include "blocks/gpt2.h"
 #include "blocks/gpt_bigcode.h"
+#include "blocks/gpt_neo.h"
 #include "blocks/gpt_neox.h"
 #include "blocks/gpt_oss.h"
 #include "blocks/gptj.h"
@@ -74,6 +75,7 @@ const Ernie45Architecture kErnie45;
 const HunyuanArchitecture kHunyuan;
 const Ministral3Architecture kMinistral3;
 const Gpt2Architecture kGpt2;
+const GptNeoArchitecture kGptNeo;
 const GptNeoxArchitecture kGptNeox;
 const GptBigCodeArchitecture kGptBigCode;
 const GptJArchitecture kGptJ;
@@ -156,6 +158,7 @@ const std::array kPrograms = {
     Row{"glm4_moe_lite", &kDeepseekV3},
     Row{"gpt2", &kGpt2},
     Row{"gpt_bigcode", &kGptBigCode},
+    Row{"gpt_neo", &kGptNeo},
     Row{"gpt_neox", &kGptNeox},
     Row{"gpt_oss", &kGptOss},
     Row{"gptj", &kGptJ},
@@ -259,7 +262,8 @@ const Architecture* find_architecture(std::string_view model_type, Implementatio
   return nullptr;
 }
 
-bool writes_attention_out(std::string_view model_type) {
+bool writes_attention_out(std::string_view model_type, AttentionKernel asked) {
+  if (model_type == "gpt_neo") return asked != AttentionKernel::flash;  // it has a class for flash attention's package
   return model_type == "mpt" || model_type == "gpt_oss" || model_type == "deberta-v2";
 }
 

@@ -164,7 +164,7 @@ bool disables_dropout(const TrainingPlan& plan) {
 TrainingPlan staged_plan(const ModelSpec& model, const TrainingPlan& plan) {
   const TrainingPlan programmed = as_programmed(model, plan);
   TrainingPlan staged = plan.stage == Stage::inference ? served_plan(programmed) : as_engine_runs(programmed);
-  if (writes_attention_out(model.model_type)) staged.attention = AttentionKernel::eager;
+  if (writes_attention_out(model.model_type, staged.attention)) staged.attention = AttentionKernel::eager;
   if (runs_megatron_layers(plan)) staged.checkpointing = as_megatron_recomputes(plan.checkpointing);
   if (forces_reentrant(plan) || calls_deepspeed_checkpoint(plan)) staged.checkpointing.reentrant = true;
   if (classifies(model, plan)) staged.stage = Stage::classification;

@@ -1,4 +1,4 @@
-// The GPT line: gpt2, gpt_bigcode, gptj, codegen, gpt_neox.
+// The GPT line: gpt2, gpt_bigcode, gptj, codegen, gpt_neo, gpt_neox.
 #include "catalog/families/decoder.h"
 #include "catalog/families/list.h"
 
@@ -119,6 +119,37 @@ ModelSpec describe_gptj(const Value& values, Problems& problems) {
 ModelSpec describe_codegen(const Value& values, Problems& problems) {
   const ConfigReader config(values, problems);
   return describe_parallel(config, read_dimensions(config, "codegen", "CodeGenForCausalLM"), true);
+}
+
+// Local layers differ from global ones in what their mask says, not in its size.
+ModelSpec describe_gpt_neo(const Value& values, Problems& problems) {
+  const ConfigReader config(values, problems);
+  ModelSpec spec = read_dimensions(config, "gpt_neo", "GPTNeoForCausalLM");
+  spec.max_positions = config.size("max_position_embeddings");
+  spec.norm = NormKind::layer;
+  spec.position = PositionKind::learned;
+  spec.hidden_dropout = config.dropout("resid_dropout");
+  spec.embedding_dropout = config.dropout("embed_dropout");
+  LayerKind kind;
+  kind.attention = read_plain_attention(config, spec.hidden);
+  kind.attention.output_bias = true;
+  kind.mlp = read_plain_mlp(config, inner_width(config, spec.hidden), true);
+  TensorList list("transformer.h.*.");
+  norms(list, {"ln_1"}, spec.hidden, true);
+  list.buffer("attn.attention.bias", {1, 1, spec.max_positions, spec.max_positions}, DType::boolean);
+  for (const char* name : {"attn.attention.k_proj", "attn.attention.v_proj", "attn.attention.q_proj"})
+    list.linear(name, spec.hidden, spec.hidden, false, TensorRole::attention, SplitAxis::column);
+  list.linear("attn.attention.out_proj", spec.hidden, spec.hidden, true, TensorRole::attention, SplitAxis::row);
+  norms(list, {"ln_2"}, spec.hidden, true);
+  plain_mlp(list, "mlp.c_fc", "mlp.c_proj", kind.mlp, spec.hidden);
+  kind.tensors = list.take();
+  Frame frame;
+  frame.embedding = "transformer.wte";
+  frame.positions = "transformer.wpe";
+  frame.final_norm = "transformer.ln_f";
+  frame.final_norm_bias = true;
+  assemble(spec, frame, uniform_stack(spec.layers, kind));
+  return spec;
 }
 
 ModelSpec describe_gpt_neox(const Value& values, Problems& problems) {

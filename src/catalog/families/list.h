@@ -25,6 +25,7 @@ ModelSpec describe_phi3(const Value& config, Problems& problems);
 ModelSpec describe_phimoe(const Value& config, Problems& problems);
 ModelSpec describe_gpt2(const Value& config, Problems& problems);
 ModelSpec describe_gpt_bigcode(const Value& config, Problems& problems);
+ModelSpec describe_gpt_neo(const Value& config, Problems& problems);
 ModelSpec describe_gpt_neox(const Value& config, Problems& problems);
 ModelSpec describe_gptj(const Value& config, Problems& problems);
 ModelSpec describe_codegen(const Value& config, Problems& problems);

@@ -28,6 +28,7 @@ constexpr Family kFamilies[] = {
     {"phimoe", "PhimoeForCausalLM", describe_phimoe},
     {"gpt2", "GPT2LMHeadModel", describe_gpt2},
     {"gpt_bigcode", "GPTBigCodeForCausalLM", describe_gpt_bigcode},
+    {"gpt_neo", "GPTNeoForCausalLM", describe_gpt_neo},
     {"gpt_neox", "GPTNeoXForCausalLM", describe_gpt_neox},
     {"gptj", "GPTJForCausalLM", describe_gptj},
     {"codegen", "CodeGenForCausalLM", describe_codegen},
