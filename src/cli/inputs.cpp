@@ -90,14 +90,31 @@ io::JobFile read_job(const Arguments& arguments, const std::string* model, const
                              : io::import_command(arguments.command, context, problems);
 }
 
+// Whether a key that no table knows speaks of what memory goes by.
+bool is_telling(const std::string& key) {
+  constexpr std::string_view kWords[] = {"fsdp",      "quant",    "quantize", "quantization", "lora",         "qlora",
+                                         "peft",      "parallel", "batch",    "seqlen",       "offload",      "freeze",
+                                         "frozen",    "zero",     "bits",     "precision",    "dtype",        "fp8",
+                                         "fp16",      "bf16",     "packing",  "liger",        "unsloth",      "experts",
+                                         "optimizer", "4bit",     "8bit",     "int8",         "checkpointing"};
+  std::string spaced = key;
+  std::replace_if(
+      spaced.begin(), spaced.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  const std::vector<std::string> parts = split(spaced, '_');
+  const auto has = [&](std::string_view word) { return std::find(parts.begin(), parts.end(), word) != parts.end(); };
+  if (has("eval") || has("val") || has("test")) return false;
+  return std::any_of(std::begin(kWords), std::end(kWords), has);
+}
+
 // What the importer filled in or left out belongs into the report.
 void add_remarks(const io::JobFile& job, Inputs& inputs) {
   for (const std::string& text : job.assumptions) inputs.hardware.assumptions.push_back(job.file + ": " + text);
   for (const std::string& text : job.warnings) inputs.model.warnings.push_back(job.file + ": " + text);
   std::string unknown;
   for (const io::KeyRecord& record : job.records) {
-    if (record.state == io::KeyState::unknown && !record.note.empty())
-      unknown += (unknown.empty() ? "" : ", ") + record.key + " (nearest: " + record.note + ")";
+    if (record.state != io::KeyState::unknown || (record.note.empty() && !is_telling(record.key))) continue;
+    unknown += (unknown.empty() ? "" : ", ") + record.key;
+    if (!record.note.empty()) unknown += " (nearest: " + record.note + ")";
   }
   if (!unknown.empty()) inputs.model.warnings.push_back(job.file + ": unknown keys: " + unknown);
 }

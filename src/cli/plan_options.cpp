@@ -74,7 +74,13 @@ void apply_plan_options(const Arguments& arguments, TrainingPlan& plan, Problems
       settings.push_back({std::move(key), text.substr(equals + 1)});
     }
   }
-  if (const std::string* release = arguments.value(kTrl)) settings.push_back({kTrlKey, *release});
+  if (const std::string* release = arguments.value(kTrl)) {
+    if (!release->empty() && is_digit(release->front())) {
+      settings.push_back({kTrlKey, *release});
+    } else {
+      problems.add({kCommandLine, kTrl, "needs a version such as 0.24, not " + quoted(*release), ""});
+    }
+  }
   for (const PlanFieldRow& row : plan_fields()) {
     const std::string* text = row.flag.empty() ? nullptr : arguments.value(row.flag);
     if (text != nullptr) settings.push_back({row.flag, *text});

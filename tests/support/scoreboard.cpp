@@ -75,9 +75,10 @@ std::string Scoreboard::worse_than_recorded(const std::string& path) const {
     for (const auto& [metric, errors] : metrics) {
       if (!std::getline(file, line))
         return problems + "the recorded table is shorter; run with MEMBILL_REWRITE=1 when a group is new\n";
-      if (line.substr(0, 28).find(group) != 0 || line.substr(29, 16).find(metric) != 0)
+      const std::size_t named = line.find(" " + metric + " ", group.size());
+      if (!line.starts_with(group) || named == std::string::npos)
         return problems + "the recorded table has other groups\n";
-      std::istringstream numbers(line.substr(46));
+      std::istringstream numbers(line.substr(named + metric.size() + 1));
       double rows = 0, median = 0, high = 0, worst = 0;
       numbers >> rows >> median >> high >> worst;
       if (errors.median() > median / 100 + kRounding || errors.worst() > worst / 100 + kRounding)

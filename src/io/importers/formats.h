@@ -26,6 +26,8 @@ namespace membill::io {
 [[nodiscard]] Importer verl_importer();
 [[nodiscard]] Importer torchtitan_importer();
 [[nodiscard]] Importer fsdp_qlora_importer();
+[[nodiscard]] Importer openrlhf_importer();
+[[nodiscard]] Importer llama_recipes_importer();
 
 // Their keys, which exporters write by too.
 [[nodiscard]] KeyTable llamafactory_table();
@@ -43,6 +45,8 @@ namespace membill::io {
 [[nodiscard]] KeyTable megatron_swift_table();
 [[nodiscard]] KeyTable unsloth_table();
 [[nodiscard]] KeyTable verl_table();
+[[nodiscard]] KeyTable openrlhf_table();
+[[nodiscard]] KeyTable llama_recipes_table();
 [[nodiscard]] KeyTable torchtitan_table();
 // model.name and model.flavor of the model that torchtitan builds in the preset's shapes; empty: none.
 [[nodiscard]] std::pair<std::string, std::string> torchtitan_flavor(const std::string& preset);

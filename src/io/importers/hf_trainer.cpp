@@ -86,8 +86,11 @@ constexpr KeyRow kRows[] = {
     {"zero_stage", "0", "ZeRO stage, where --deepspeed is a switch"},
     {"offload", "false", "weights and states live on the host, where --deepspeed is a switch"},
     {"use_reentrant", "", "reentrant checkpointing"},
-    {"activation_checkpointing", "", "", "gradient_checkpointing"},
     {"lora_modules", "", "", "lora_target_modules"},
+    {"trainable", "", "", "lora_target_modules"},
+    {"load_in_kbits", "", "", "bits"},
+    {"freeze_vision_tower", "", "whether the vision tower trains"},
+    {"disable_flash_attn2", "", "no flash attention"},
     {"lora_dim", "0", "rank of DeepSpeed-Chat's own LoRA; 0: none"},
     {"lora_module_name", "", "modules that get it"},
     {"only_optimize_lora", "", "the weights under it are frozen"},
@@ -126,7 +129,10 @@ constexpr std::string_view kHarmless =
     "meta_path conv_style force_image_size max_dynamic_patch min_dynamic_patch down_sample_ratio drop_path_rate "
     "freeze_mlp vision_select_layer dynamic_image_size use_thumbnail ps_version use_custom_trainer pad2square "
     "apply_chat_template model_prompt data_mixture use_deepspeed cache_dir_data train_dataset_path system_prompt "
-    "prompt_type max_train_* max_eval_* ckpt_dir output_gguf_dir base_path ckpt_name";
+    "prompt_type max_train_* max_eval_* ckpt_dir output_gguf_dir base_path ckpt_name task_name "
+    "freeze_merger tune_merger lora_namespan_exclude num_lora_modules vision_lora merger_lr vision_lr image_min_pixels "
+    "image_max_pixels image_resized_* max_pixels min_pixels size_valid_set subset split input_column_name "
+    "output_column_name num_warmup_steps dataset_text_field num_proc do_sample";
 
 constexpr std::string_view kSource = "public scripts on transformers' Trainer";
 
@@ -191,9 +197,25 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
                           "--precision amp-bf16 otherwise");
 }
 
-void read_stage(KeyReader& reader, Draft& draft) {
-  const std::string task = to_lower(reader.text("task_type").value_or("sft"));
-  const bool pretrains = task == "pretrain" || task == "pt", other = task == "dpo" || task == "reward";
+// What a script's name says that it trains: "dpo_training.py", "reward_modeling.py".
+std::string task_of_name(const Launch& launch) {
+  if (launch.program.empty()) return "sft";
+  const std::vector<std::string> words = split(underscored(to_lower(launch.program.front())), '_');
+  for (const char* task : {"grpo", "ppo", "dpo", "orpo", "kto", "reward"})
+    for (const std::string& word : words)
+      if (word == task || word == std::string(task) + ".py") return task;
+  return "sft";
+}
+
+void read_stage(const Launch& launch, KeyReader& reader, Draft& draft) {
+  const std::string named = task_of_name(launch);
+  const std::string task = to_lower(reader.text("task_type").value_or(named));
+  if (named == "ppo" || named == "grpo")
+    return draft.problems.add({draft.file, "",
+                               launch.program.front() + " trains on what it generates, which is not billed",
+                               "--as trl, where it takes TRL's arguments"});
+  const bool pretrains = task == "pretrain" || task == "pt",
+             other = task == "dpo" || task == "reward" || task == "orpo" || task == "kto";
   draft.set("stage", Value::of(pretrains ? "pretrain" : other ? task : "sft"));
   if (task != "dpo") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
@@ -245,15 +267,18 @@ int claim(const JobSource& source) {
                              "per_device_train_batch_size per_device_eval_batch_size gradient_accumulation_steps "
                              "num_train_epochs learning_rate lr_scheduler_type warmup_ratio save_strategy "
                              "logging_steps output_dir save_steps bf16 fp16 gradient_checkpointing weight_decay");
+  if (!source.launch.program.empty() && is_transformers_example(source.launch.program.front())) return 70;
   if (own >= 3) return 35;
   const bool model =
-      count_keys(source.keys, "model_name_or_path model_name model base_model base_model_id model_path") > 0;
+      count_keys(source.keys, "model_name_or_path model_name model base_model base_model_id model_path model_id") > 0;
   return source.arguments && model && (own > 0 || source.keys.find("batch_size") != nullptr) ? 20 : 0;
 }
 
 // LLaVA and what descends from it (llava/train/train.py): a vision tower before the language model, and switches of what trains.
-constexpr LeftOut kLeftOut[] = {{"tune_vision", "trains the vision tower, which is billed as frozen"},
-                                {"unfreeze_mm_vision_tower", "trains the vision tower, which is billed as frozen"}};
+constexpr LeftOut kLeftOut[] = {
+    {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen", true},
+    {"tune_vision", "trains the vision tower, which is billed as frozen"},
+    {"unfreeze_mm_vision_tower", "trains the vision tower, which is billed as frozen"}};
 
 bool trains_language_model(KeyReader& reader) {
   const std::string parts = to_lower(reader.text("mm_tunable_parts").value_or(""));
@@ -296,14 +321,15 @@ void read(const JobSource& source, Draft& draft) {
   draft.model_key = "model_name_or_path";
   if (const auto cards = reader.count("world_size", -1); cards.value_or(0) > 0 && !draft.processes)
     draft.processes = cards;
-  read_stage(reader, draft);
+  read_stage(source.launch, reader, draft);
   if (classifies(source.launch)) draft.set("stage", Value::of("classification"));
   read_training_arguments(reader, reader.flag("use_reentrant"), draft);
   read_method(reader, draft);
   read_multimodal(reader, draft);
   read_lengths(reader, draft);
   const Value* flash = reader.given("use_flash_attn");
-  const bool is_flash = flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"));
+  const bool is_flash = (flash != nullptr && (value_text(*flash) == "fa2" || reader.flag("use_flash_attn"))) ||
+                        reader.maybe_flag("disable_flash_attn2") == false;
   set_attention(reader.text("attn_implementation").value_or(is_flash ? "flash_attention_2" : "sdpa"),
                 "attn_implementation", draft);
   if (is_switch(reader.given("deepspeed"))) {

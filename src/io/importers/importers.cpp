@@ -23,11 +23,11 @@ constexpr std::string_view kOwn = "membill";
 constexpr std::string_view kScript = "script";
 
 std::vector<Importer> all_importers() {
-  return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),  megatron_swift_importer(),
-          torchtune_importer(),    litgpt_importer(),   trl_importer(),       hf_trainer_importer(),
-          unsloth_importer(),      megatron_importer(), deepspeed_importer(), accelerate_importer(),
-          fsdp_importer(),         peft_importer(),     verl_importer(),      torchtitan_importer(),
-          fsdp_qlora_importer()};
+  return {llamafactory_importer(), axolotl_importer(),  ms_swift_importer(),     megatron_swift_importer(),
+          torchtune_importer(),    litgpt_importer(),   trl_importer(),          hf_trainer_importer(),
+          unsloth_importer(),      megatron_importer(), deepspeed_importer(),    accelerate_importer(),
+          fsdp_importer(),         peft_importer(),     verl_importer(),         torchtitan_importer(),
+          fsdp_qlora_importer(),   openrlhf_importer(), llama_recipes_importer()};
 }
 
 std::string names_of_all() {

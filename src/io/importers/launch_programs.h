@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 6> kWrappers{"nohup", "time", "exe
 inline constexpr std::string_view kRunners =
     "srun docker podman singularity apptainer ssh numactl uv poetry conda micromamba mpirun mpiexec taskset stdbuf "
     "nice "
-    "ionice timeout pipenv";
+    "ionice timeout pipenv ray";
 // Options of launchers that stand alone; all others take a value.
 inline constexpr std::string_view kAlone =
     "standalone use_env run_path no_python multi_gpu use_deepspeed use_fsdp debug same_network no_local_rank no_ssh "
@@ -47,7 +47,7 @@ inline constexpr ToolAlias kAliases[] = {{"axolotl.cli.train", "axolotl", "train
                                          {"llamafactory/launcher.py", "llamafactory-cli", "train"},
                                          {"llamafactory.launcher", "llamafactory-cli", "train"},
                                          {"src/train_sft.py", "llamafactory-cli", "train"},
-                                         {"src/train_bash.py", "llamafactory-cli", "train"},
+                                         {"src/train_bash.py", "llamafactory-cli", "train_bash"},
                                          {"llm_sft.py", "swift", "sft"},
                                          {"swift.cli.sft", "swift", "sft"},
                                          {"swift.cli.pt", "swift", "pt"},
@@ -98,6 +98,16 @@ inline constexpr ToolAlias kAliases[] = {{"axolotl.cli.train", "axolotl", "train
                                               "serve", "chat",  "download", "preprocess", "tokenize"};
   return name.ends_with(".py") && std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                                               [&](std::string_view start) { return name.starts_with(start); });
+}
+
+// Transformers' own examples: "run_clm.py", "run_glue_no_trainer.py".
+[[nodiscard]] inline bool is_transformers_example(std::string_view name) {
+  constexpr std::string_view kTasks[] = {"clm",         "mlm",     "plm",      "glue",       "xnli", "summarization",
+                                         "translation", "qa",      "ner",      "seq2seq_qa", "swag", "classification",
+                                         "fim",         "t5_mlm_", "bart_dlm_"};
+  return name.starts_with("run_") && name.ends_with(".py") &&
+         std::any_of(std::begin(kTasks), std::end(kTasks),
+                     [&](std::string_view task) { return name.substr(4).starts_with(task); });
 }
 
 [[nodiscard]] inline bool is_option(const std::string& word) {

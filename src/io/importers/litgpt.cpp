@@ -147,7 +147,7 @@ void read_batch(KeyReader& reader, bool pretraining, Draft& draft) {
   draft.set("clip", Value::of(pretraining || reader.is_given("train.max_norm")));
 }
 
-void read_cards(KeyReader& reader, Draft& draft) {
+void read_cards(KeyReader& reader, bool pretraining, Draft& draft) {
   const std::optional<std::string> devices = reader.text("devices");
   const std::int64_t nodes = reader.count("num_nodes", 1).value_or(1);
   draft.nodes = nodes;
@@ -157,8 +157,10 @@ void read_cards(KeyReader& reader, Draft& draft) {
   }
   const bool many = world_size(draft).value_or(1) > 1;
   draft.set("engine", Value::of(many ? "fsdp" : "torch"));
-  draft.set("checkpointing", Value::of(many ? "full" : "none"));  // the FSDP strategy's own policy; none on one card
-  if (many) draft.set("sharding.fsdp", Value::of("full_shard"));
+  const bool checkpoints = many && !pretraining;  // the FSDP strategy's own policy
+  draft.set("checkpointing", Value::of(checkpoints ? "full" : "none"));
+  const bool hybrid = pretraining && nodes > 1;  // a copy on each machine
+  if (many) draft.set("sharding.fsdp", Value::of(hybrid ? "hybrid_shard" : "full_shard"));
 }
 
 int claim(const JobSource& source) {
@@ -183,8 +185,8 @@ void read(const JobSource& source, Draft& draft) {
   read_precision(reader, draft);
   draft.set("method", Value::of("full"));
   if (is_lora(source, reader)) read_lora(reader, draft);
-  read_cards(reader, draft);
   const bool pretraining = is_pretraining(source);
+  read_cards(reader, pretraining, draft);
   if (pretraining) draft.set("stage", Value::of("pretrain"));
   read_batch(reader, pretraining, draft);
   const Value* optimizer = reader.given("optimizer");

@@ -44,6 +44,8 @@ constexpr KeyRow kRows[] = {
     {"disable_gradient_checkpointing", "false", "checkpointing is on unless this is", {}, "model_args.py"},
     {"use_reentrant_gc", "true", "reentrant checkpointing", {}, "model_args.py"},
     {"upcast_lmhead_output", "false", "an fp32 copy of the logits", {}, "model_args.py"},
+    {"sequence_parallel_size", "", "cards that share a sequence (360-LLaMA-Factory)"},
+    {"sequence_parallel_mode", "", "ulysses, or a ring"},
     {"cutoff_len", "2048", "tokens of a sequence", {}, "data_args.py"},
     {"packing", "", "several samples share a sequence; on for stage pt", {}, "data_args.py"},
     {"neat_packing", "false", "packing without attention across samples", {}, "data_args.py"},
@@ -331,6 +333,9 @@ int claim(const JobSource& source) {
              : 0;
 }
 
+// Of the releases that are started by src/train_bash.py.
+constexpr KeyRow kFirst[] = {{"cutoff_len", "1024", "tokens of a sequence"}};
+
 void read_on_megatron(const JobSource& source, Draft& draft) {
   KeyReader reader(
       source.keys, source.file,
@@ -347,7 +352,10 @@ void read_on_megatron(const JobSource& source, Draft& draft) {
 void read(const JobSource& source, Draft& draft) {
   if (runs_on_v1(source)) return read_llamafactory_v1(source, draft);
   if (runs_on_megatron(source)) return read_on_megatron(source, draft);
-  KeyReader reader(source.keys, source.file, {llamafactory_table(), training_arguments_table()}, draft.problems);
+  std::vector<KeyTable> tables{llamafactory_table(), training_arguments_table()};
+  if (source.launch.program.size() > 1 && source.launch.program[1] == "train_bash")
+    tables.insert(tables.begin(), {kFirst, {}, "LLaMA-Factory 0.6 data_args.py"});
+  KeyReader reader(source.keys, source.file, tables, draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(reader, draft);
@@ -357,6 +365,8 @@ void read(const JobSource& source, Draft& draft) {
   read_base(reader, draft);
   read_code(reader, draft);
   draft.set("seq", reader.count("cutoff_len", 1));
+  if (const auto ranks = reader.count("sequence_parallel_size", 1); ranks.value_or(1) > 1)
+    draft.set(reader.text("sequence_parallel_mode") == "ulysses" ? "parallel.ulysses" : "parallel.cp", ranks);
   const bool packing =
       reader.maybe_flag("packing").value_or(plan_text(draft, "stage") == "pretrain") || reader.flag("neat_packing");
   draft.set("packing", Value::of(packing));

@@ -134,12 +134,21 @@ void read_precision(KeyReader& reader, Draft& draft) {
   if (reader.is_given("fp8_format")) draft.warnings.push_back("fp8 linears are billed as bf16 ones");
 }
 
+// Megatron-DeepSpeed, and Megatron-LM until 2023, run their own layers unless the flags say otherwise.
+bool runs_before_transformer_engine(const KeyReader& reader) {
+  const auto is_there = [&](const char* key) { return reader.map().find(key) != nullptr; };
+  return is_there("deepspeed") || is_there("deepspeed_config") || is_there("data_impl") ||
+         is_there("no_query_key_layer_scaling") || is_there("checkpoint_activations");
+}
+
 // Megatron's own softmax fuses scale, mask and softmax in 16 bits; no flash kernel takes fp32, where Transformer Engine runs its unfused
 // attention.
 std::string attention_of(KeyReader& reader, Draft& draft) {
   const std::string backend = to_lower(reader.text("attention_backend").value_or(""));
   const bool flash = reader.flag("use_flash_attn") || backend == "flash";
-  const bool local = reader.text("transformer_impl") == "local" && !flash;
+  const bool own = !reader.is_given("transformer_impl") && runs_before_transformer_engine(reader);
+  const bool local = (own || reader.text("transformer_impl") == "local") && !flash;
+  if (own && local) draft.assume("Megatron's own layers, as Megatron-DeepSpeed and Megatron-LM until 2023 run them");
   const bool fuses = reader.maybe_flag("masked_softmax_fusion").value_or(!reader.flag("no_masked_softmax_fusion"));
   if (plan_text(draft, "weights") == "fp32") {
     if (!local && backend != "unfused") draft.assume("no flash kernel takes fp32: attention keeps its whole scores");

@@ -258,6 +258,21 @@ void read_evaluation(KeyReader& reader, Draft& draft) {
   draft.set("evaluation.batch", reader.count("per_device_eval_batch_size", 1));
 }
 
+// Defaults of 2.x (swift/llm/utils/argument.py).
+constexpr KeyRow kSecond[] = {{"max_length", "2048", "tokens of a sequence"},
+                              {"target_modules", "DEFAULT", "modules that get an adapter"},
+                              {"torch_dtype", "bfloat16", "dtype in which the weights are loaded"}};
+
+bool is_second(const JobSource& source) {
+  constexpr std::string_view kOld =
+      "sft_type model_id_or_path template_type lora_target_modules lora_dropout_p dataset_test_ratio "
+      "check_dataset_strategy train_dataset_sample custom_train_dataset_path batch_size deepspeed_config_path "
+      "lora_target_regex lora_modules_to_save self_cognition_sample quantization_bit";
+  constexpr std::string_view kNew =
+      "model tuner_type train_type torch_dtype quant_bits target_modules attn_impl split_dataset_ratio rlhf_type_";
+  return count_keys(source.keys, kOld) > 0 && count_keys(source.keys, kNew) == 0;
+}
+
 int claim(const JobSource& source) {
   if (!source.launch.program.empty() && source.launch.program.front() == "swift") return 100;
   const Value& keys = source.keys;
@@ -272,7 +287,12 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {ms_swift_table(), training_arguments_table()}, draft.problems);
+  std::vector<KeyTable> tables{ms_swift_table(), training_arguments_table()};
+  if (is_second(source)) {
+    tables.insert(tables.begin(), {kSecond, {}, "modelscope/swift 2.6"});
+    draft.assume("ms-swift 2 by the names of its arguments, with its defaults");
+  }
+  KeyReader reader(source.keys, source.file, tables, draft.problems);
   draft.model = reader.text("model");
   if (draft.model && draft.model->starts_with("qwen1half")) draft.model->replace(4, 5, "1.5");  // 2.x's model_type
   draft.model_key = "model";
@@ -287,6 +307,7 @@ void read(const JobSource& source, Draft& draft) {
   const bool rows_said = stage == "grpo" || stage == "ppo";
   read_method(reader, draft);
   read_base(reader, draft);
+  if (is_second(source) && draft.load_dtype == "auto") draft.load_dtype = "bf16";
   read_autocast(draft);
   read_batch(reader, draft);
   read_task(source.launch, reader, draft);

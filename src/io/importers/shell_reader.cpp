@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/text.h"
 #include "io/importers/shell_arithmetic.h"
 #include "io/importers/shell_substitution.h"
 #include "io/importers/shell_text.h"
@@ -11,6 +12,7 @@ namespace membill::io {
 
 // One character, quoted text or variable of a word.
 void ShellReader::take(std::string& word) {
+  if (text_[at_] == '$' && at_ + 1 < text_.size() && (text_[at_ + 1] == '\'' || text_[at_ + 1] == '"')) ++at_;
   const char c = text_[at_];
   if (c == '\'') {
     const std::size_t end = std::min(text_.find('\'', at_ + 1), text_.size());
@@ -70,8 +72,10 @@ std::string ShellReader::variable() {
   std::string name;
   if (is_name_start(text_[at_])) {
     while (at_ < text_.size() && is_name_char(text_[at_])) name += text_[at_++];
-  } else {
+  } else if (is_digit(text_[at_]) || std::string_view("@*#?$!-").find(text_[at_]) != std::string_view::npos) {
     name = text_[at_++];
+  } else {
+    return "$";
   }
   if (name == "@" || name == "*") return in_array(name);
   if (name == "#") return std::to_string(scope_.arrays["@"].size());

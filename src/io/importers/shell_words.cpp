@@ -113,9 +113,21 @@ class Splitter : private ShellReader {
       while (line < text_.size() && trim(text_.substr(line, end_of_line(text_, line) - line)) != document.ending)
         line = std::min(end_of_line(text_, line) + 1, text_.size());
       const std::string_view body = text_.substr(start, line - start);
-      write_file(document.expands ? document_text(body) : std::string(body));
+      std::string content = document.expands ? document_text(body) : std::string(body);
+      if (words_.size() > 1 && words_.front() == "read") {
+        assign_text(words_.back(), std::move(content));
+      } else {
+        write_file(std::move(content));
+      }
       at_ = end_of_line(text_, line);
     }
+  }
+
+  // read -r -d '' NAME <<EOF: the document's lines, joined where they say so.
+  void assign_text(const std::string& name, std::string text) {
+    for (std::size_t mark = text.find("\\\n"); mark != std::string::npos; mark = text.find("\\\n", mark))
+      text.replace(mark, 2, " ");
+    if (!branches_.skips()) scope_.assign(name, std::move(text));
   }
 
   void write_file(std::string text) {

@@ -4,6 +4,7 @@
 #include "base/release.h"
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/launch_programs.h"
 #include "io/importers/rollout.h"
 #include "io/importers/shipped_accelerate.h"
 #include "io/importers/training_arguments.h"
@@ -80,6 +81,19 @@ constexpr KeyRow kBefore022[] = {{"gradient_checkpointing", "false", "layers run
 constexpr KeyRow kBefore020[] = {{"packing_strategy", "ffd", "how samples are packed; ffd joins them without padding"}};
 constexpr KeyRow kBefore019[] = {{"bf16", "false", "autocast in bf16"},
                                  {"packing_strategy", "wrapped", "samples are cut where a sequence is full"}};
+// examples/scripts/sft.py had arguments of its own.
+constexpr std::string_view kFirstKeys = "batch_size seq_length peft_lora_r peft_lora_alpha";
+constexpr KeyRow kBefore08[] = {{"per_device_train_batch_size", "64", "micro-batch"},
+                                {"batch_size", "", "", "per_device_train_batch_size"},
+                                {"gradient_accumulation_steps", "16", "micro-batches of a step"},
+                                {"max_length", "512", "tokens of a sequence"},
+                                {"seq_length", "", "", "max_length"},
+                                {"lora_r", "64", "rank of the adapters"},
+                                {"peft_lora_r", "", "", "lora_r"},
+                                {"lora_alpha", "16", "scale of the adapters"},
+                                {"peft_lora_alpha", "", "", "lora_alpha"},
+                                {"lora_dropout", "0.0", "dropout before the adapters"},
+                                {"bnb_4bit_quant_type", "fp4", "4-bit format"}};
 constexpr KeyRow kGrpoBefore019[] = {{"beta", "0.04", "strength of the reference"}};
 
 constexpr std::string_view kHarmless =
@@ -246,14 +260,16 @@ void read_lengths(KeyReader& reader, Draft& draft) {
 
 // The keys with the defaults of the release that runs the job. The loss follows from it, too: over whole logits before 1.0, by the fused
 // head since.
-std::vector<KeyTable> tables_of_release(const std::string& trainer, Draft& draft) {
-  take_release("trl", "1.16", draft);
+std::vector<KeyTable> tables_of_release(const std::string& trainer, const Value& keys, Draft& draft) {
+  const bool first = count_keys(keys, kFirstKeys) > 0 && keys.find("model_name") != nullptr;
+  take_release("trl", first ? "0.7" : "1.16", draft);
   const std::string release = plan_text(draft, "software.trl");
   std::vector<KeyTable> tables;
   const auto add = [&](std::span<const KeyRow> rows, int minor, std::string_view source) {
     if (is_before(release, 0, minor)) tables.push_back({rows, {}, source});
   };
   if (trainer == "grpo") add(kGrpoBefore019, 19, "trl 0.18 trainer/grpo_config.py");
+  if (first) add(kBefore08, 8, "trl 0.7 examples/scripts/sft.py");
   add(kBefore019, 19, "trl 0.18 trainer/sft_config.py");
   add(kBefore020, 20, "trl 0.19 trainer/sft_config.py");
   add(kBefore022, 22, "trl 0.21: transformers training_args.py");
@@ -315,6 +331,7 @@ void read_preparation(Draft& draft) {
 int claim(const JobSource& source) {
   const Value& keys = source.keys;
   if (!source.launch.program.empty() && source.launch.program.front() == "trl") return 100;
+  if (!source.launch.program.empty() && is_transformers_example(source.launch.program.front())) return 0;
   if (count_keys(keys,
                  "lora_enable use_lora use_qlora q_lora full_finetune train_mode lora_target use_peft_lora "
                  "model_max_length use_4bit_quantization bits source_max_len block_size "
@@ -337,7 +354,7 @@ int claim(const JobSource& source) {
 
 void read(const JobSource& source, Draft& draft) {
   const std::string trainer = trainer_of(source, draft);
-  KeyReader reader(source.keys, source.file, tables_of_release(trainer, draft), draft.problems);
+  KeyReader reader(source.keys, source.file, tables_of_release(trainer, source.keys, draft), draft.problems);
   draft.model = reader.text("model_name_or_path");
   draft.model_key = "model_name_or_path";
   read_stage(trainer, reader, draft);

@@ -1,0 +1,6 @@
+// Jobs read as llama-recipes.
+#include "import_text.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return membill::fuzz::import_as("llama-recipes", data, size);
+}
