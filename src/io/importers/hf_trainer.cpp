@@ -179,7 +179,7 @@ void read_method(KeyReader& reader, Draft& draft) {
 }
 
 void read_load_dtype(KeyReader& reader, Draft& draft) {
-  if (const auto dtype = reader.text("torch_dtype")) {
+  if (const auto dtype = reader.text("torch_dtype"); dtype && dtype != "from_pretrained") {  // that is said by programs
     draft.load_dtype = dtype_word(*dtype);
     if (draft.load_dtype.empty()) {
       reader.problem("torch_dtype", "has the unknown value " + quoted(*dtype), "float32, bfloat16, float16 or auto");
@@ -215,7 +215,8 @@ void read_stage(const Launch& launch, KeyReader& reader, Draft& draft) {
                                launch.program.front() + " trains on what it generates, which is not billed",
                                "--as trl, where it takes TRL's arguments"});
   const bool pretrains = task == "pretrain" || task == "pt",
-             other = task == "dpo" || task == "reward" || task == "orpo" || task == "kto";
+             other = task == "dpo" || task == "reward" || task == "orpo" || task == "kto" ||
+                     task == "classification";
   draft.set("stage", Value::of(pretrains ? "pretrain" : other ? task : "sft"));
   if (task != "dpo") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));

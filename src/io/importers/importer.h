@@ -34,6 +34,7 @@ struct ImportContext {
 // How a program is started.
 struct Launch {
   std::vector<std::string> program;       // "swift" "sft"; "train.py"; empty for a file
+  std::string path;                       // of a Python program, as it is spelled
   std::optional<std::int64_t> processes;  // in all
   std::optional<std::int64_t> nodes;
   bool distributed = false;         // a launcher of processes starts it (torchrun, deepspeed, accelerate)

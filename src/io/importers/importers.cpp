@@ -9,6 +9,7 @@
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
 #include "io/importers/parts.h"
+#include "io/importers/python_job.h"
 #include "io/importers/references.h"
 #include "io/importers/shell_words.h"
 #include "io/importers/slurm.h"
@@ -70,6 +71,8 @@ int best_claim(const JobSource& source) {
 // Whether --as names a framework, whose arguments a command's are then.
 bool is_forced(const ImportContext& context) { return context.format && *context.format != kScript; }
 
+bool is_own_format(const ImportContext& context) { return context.format && *context.format == kOwn; }
+
 bool looks_like_script(std::string_view text, const std::string& file) {
   if (text.starts_with("#!") || file.ends_with(".sh") || file.ends_with(".bash") || file.ends_with(".slurm") ||
       file.ends_with(".sbatch"))
@@ -95,6 +98,39 @@ bool looks_like_script(std::string_view text, const std::string& file) {
                      [&](std::string_view starter) { return text.find(starter) != std::string_view::npos; });
 }
 
+std::string find_part(const std::string& path, const std::string& start) {
+  std::error_code error;
+  if (fs::exists(path, error)) return path;
+  // Frameworks are started from the top of their checkout, of which the job lies some folders down.
+  fs::path folder = start.empty() ? fs::path(".") : fs::path(start);
+  for (int up = 0; up < 4; ++up, folder /= "..") {
+    if (fs::exists(folder / path, error)) return (folder / path).string();
+  }
+  return {};
+}
+
+JobFile import_python(std::string_view text, const std::string& file, const std::string& folder, const Launch& launch,
+                      const std::map<std::string, Value>& flags, const ImportContext& context, Problems& problems) {
+  const PythonJob job = read_python(text, file, folder, launch, flags, context, problems);
+  ImportContext as = context;
+  if (!as.format) as.format = job.format;
+  return import_source(job.source, as, problems);
+}
+
+// The program that a command starts, where its flags alone are no job and its text is here and builds a trainer.
+std::optional<JobFile> import_started(const JobSource& source, const std::string& folder, const ImportContext& context,
+                                      Problems& problems) {
+  if (!source.launch.path.ends_with(".py")) return std::nullopt;
+  const std::string path = find_part(source.launch.path, folder);
+  if (path.empty()) return std::nullopt;
+  const TextFile file = read_file(path);
+  const std::string_view text = check_text(file.text, file.name);
+  if (!builds_trainer(text)) return std::nullopt;
+  std::map<std::string, Value> flags;
+  for (const auto& [key, value] : source.keys.entries()) flags[key] = value;
+  return import_python(text, file.name, fs::path(path).parent_path().string(), source.launch, flags, context, problems);
+}
+
 // The last of the commands that some importer claims; nothing: none trains.
 std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, const std::string& file,
                                    const std::string& folder, const ImportContext& context, Problems& problems,
@@ -109,7 +145,11 @@ std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, co
     }
     Problems found;
     const std::optional<JobSource> source = parse_command(*command, file, folder, found);
-    if (!source || (best_claim(*source) == 0 && found.empty() && !is_forced(context))) continue;
+    if (!source) continue;
+    if (best_claim(*source) == 0 && found.empty() && !is_forced(context)) {
+      if (std::optional<JobFile> job = import_started(*source, folder, context, problems)) return job;
+      continue;
+    }
     if (found.empty()) return import_source(*source, context, problems);
     for (const Problem& problem : found.list()) problems.add(problem);
     JobFile job;
@@ -177,17 +217,6 @@ std::optional<Value> parse_part(std::string_view text, const std::string& file, 
     for (const Problem& each : problem.problems()) draft.problems.add(each);
     return std::nullopt;
   }
-}
-
-std::string find_part(const std::string& path, const std::string& start) {
-  std::error_code error;
-  if (fs::exists(path, error)) return path;
-  // Frameworks are started from the top of their checkout, of which the job lies some folders down.
-  fs::path folder = start.empty() ? fs::path(".") : fs::path(start);
-  for (int up = 0; up < 4; ++up, folder /= "..") {
-    if (fs::exists(folder / path, error)) return (folder / path).string();
-  }
-  return {};
 }
 
 }  // namespace
@@ -284,6 +313,8 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   const std::string_view checked = check_text(text, file);
   const bool framework = context.format && *context.format != kOwn;
   const bool script = framework ? checked.starts_with("#!") : !context.format && looks_like_script(checked, file);
+  if (!is_own_format(context) && is_python(checked, file))
+    return import_python(checked, file, folder, {}, {}, context, problems);
   if (context.format == kScript || script) return import_script(checked, file, folder, context, problems);
   Problems lenient;
   const Value tree = parse_tree(text, file, lenient);

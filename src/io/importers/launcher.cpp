@@ -298,6 +298,7 @@ class LauncherReader {
       }
     }
     source_.launch.program = {name};
+    source_.launch.path = script;
     return !trains_nothing(name);
   }
 

@@ -74,6 +74,7 @@ constexpr KeyRow kRows[] = {
     {"accelerate_config", "", "accelerate's file, or the name of one that TRL ships", {}, "../scripts/utils.py"},
     {"num_processes", "", "cards in all", {}, "../scripts/utils.py"},
     {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "model_config.py"},
+    {"prepare_model_for_kbit_training", "", "the program hands the model to PEFT's function"},
 };
 
 // Defaults of earlier releases.
@@ -213,7 +214,9 @@ void read_stage(const std::string& trainer, KeyReader& reader, Draft& draft) {
 }
 
 void read_base(KeyReader& reader, Draft& draft) {
-  const std::string dtype = reader.text("dtype").value_or("float32");
+  std::string dtype = reader.text("dtype").value_or("float32");
+  if (dtype == "from_pretrained")  // its default, in a program
+    dtype = plan_text(draft, "software.transformers").starts_with("4.") ? "float32" : "auto";
   draft.load_dtype = dtype_word(dtype);
   if (draft.load_dtype.empty()) {
     reader.problem("dtype", "has the unknown value " + quoted(dtype), "float32, bfloat16, float16 or auto");
@@ -322,9 +325,10 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
 }
 
 // TRL before 1.0, and the trainers of ORPO and CPO since, hand a quantised model to PEFT's prepare_model_for_kbit_training.
-void read_preparation(Draft& draft) {
+void read_preparation(KeyReader& reader, Draft& draft) {
   const std::string stage = plan_text(draft, "stage");
-  const bool prepares = plan_text(draft, "software.trl").starts_with("0.") || stage == "orpo" || stage == "simpo";
+  const bool prepares = plan_text(draft, "software.trl").starts_with("0.") || stage == "orpo" || stage == "simpo" ||
+                        reader.flag("prepare_model_for_kbit_training");
   if (draft.quantized && prepares && stage != "ppo") draft.set("kbit_prepare", Value::of(true));
 }
 
@@ -368,7 +372,7 @@ void read(const JobSource& source, Draft& draft) {
   reader.use("loss_type");
   pad_pairs(reader, draft);
   state_what_is_left_out(reader, draft);
-  read_preparation(draft);
+  read_preparation(reader, draft);
   read_sharding_arguments(reader, launch_of(source, reader, draft), draft);
   set_quant_storage(reader.text("bnb_4bit_quant_storage").value_or("uint8"), draft);
   draft.add_records(reader);

@@ -1,6 +1,7 @@
 // Unsloth: the studio's YAML (blocks training and lora), the CLI's flags and its scripts'.
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/training_arguments.h"
 
 namespace membill::io {
 namespace {
@@ -113,7 +114,7 @@ void read_method(KeyReader& reader, Draft& draft) {
 }
 
 void read(const JobSource& source, Draft& draft) {
-  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}}, draft.problems);
+  KeyReader reader(source.keys, source.file, {{kRows, kHarmless, kSource}, training_arguments_table()}, draft.problems);
   draft.model = reader.text("model");
   draft.set("implementation", Value::of("unsloth"));
   const std::string dtype = dtype_word(reader.text("dtype").value_or("bf16"));

@@ -1,0 +1,332 @@
+#include "io/importers/python_job.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "io/importers/formats.h"
+#include "io/importers/python_values.h"
+#include "io/importers/training_arguments.h"
+#include "io/json_reader.h"
+
+namespace membill::io {
+namespace {
+
+constexpr std::string_view kNotebook = ".ipynb";
+
+// What matters most, and the option of membill's that says it in the program's place.
+struct Essential {
+  std::string_view key, plan_key, option;
+};
+constexpr std::array kEssential{Essential{"per_device_train_batch_size", "batch", "--batch N"},
+                                Essential{"gradient_accumulation_steps", "accumulate", "--accumulate N"},
+                                Essential{"max_length", "seq", "--seq N"},
+                                Essential{"max_seq_length", "seq", "--seq N"},
+                                Essential{"optim", "optimizer", "--optimizer NAME"},
+                                Essential{"gradient_checkpointing", "checkpointing.mode", "--checkpointing WORD"},
+                                Essential{"use_gradient_checkpointing", "checkpointing.mode", "--checkpointing WORD"},
+                                Essential{"lora_r", "adapter.rank", "--rank N"},
+                                Essential{"lora_target_modules", "adapter.targets", "--targets NAMES"},
+                                Essential{"load_in_4bit", "weights", "--weights WORD"},
+                                Essential{"load_in_8bit", "weights", "--weights WORD"}};
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTrainers{{{"SFT", "sft"},
+                                                                                   {"DPO", "dpo"},
+                                                                                   {"ORPO", "orpo"},
+                                                                                   {"CPO", "cpo"},
+                                                                                   {"KTO", "kto"},
+                                                                                   {"Reward", "reward"},
+                                                                                   {"GRPO", "grpo"},
+                                                                                   {"RLOO", "rloo"},
+                                                                                   {"PPO", "ppo"},
+                                                                                   {"Unsloth", "sft"}}};
+
+// TRL's trainer of a class ("SFTTrainer", "DPOConfig", Unsloth's "UnslothTrainer"); empty: none of TRL's.
+std::string trl_trainer(const std::string& name) {
+  for (const auto& [start, trainer] : kTrainers)
+    if (name.starts_with(start)) return std::string(trainer);
+  return {};
+}
+
+bool is_trainer(const PythonCall& call) { return call.function().ends_with("Trainer"); }
+bool is_arguments(const PythonCall& call) {
+  const std::string name = call.function();
+  return name.ends_with("TrainingArguments") || (name.ends_with("Config") && !trl_trainer(name).empty());
+}
+bool is_unsloth_class(const std::string& name) { return name.starts_with("Fast") && name.ends_with("Model"); }
+bool loads_model(const PythonCall& call) {
+  if (call.function() != "from_pretrained") return false;
+  const std::string object = call.object();
+  return is_unsloth_class(object) || object.starts_with("AutoModelFor") || object.ends_with("ForCausalLM") ||
+         object.ends_with("ForConditionalGeneration");
+}
+
+std::string notebook_text(std::string_view text, const std::string& file) {
+  const Value notebook = parse_json(text, file, JsonDialect::python);
+  const Value* cells = notebook.find("cells");
+  std::string program;
+  if (cells == nullptr || !cells->is_list()) return program;
+  for (const Value& cell : cells->items()) {
+    const Value *kind = cell.find("cell_type"), *source = cell.find("source");
+    if (kind == nullptr || source == nullptr || !kind->is_string() || kind->as_string() != "code") continue;
+    if (source->is_string()) program += source->as_string();
+    if (source->is_list())
+      for (const Value& line : source->items()) program += line.is_string() ? line.as_string() : std::string();
+    program += '\n';
+  }
+  return program;
+}
+
+class PythonReader {
+ public:
+  PythonReader(std::string_view text, const std::string& file, const std::map<std::string, Value>& flags,
+               const ImportContext& context, Problems& problems)
+      : program_(text, flags), file_(file), context_(context), problems_(problems) {}
+
+  PythonJob run() {
+    find_calls();
+    job_.format = unsloth_ ? "unsloth" : trainer_.empty() ? "hf-trainer" : "trl";
+    read_model();
+    read_arguments();
+    unsloth_ ? read_unsloth() : read_peft();
+    if (unsloth_ && trainer_ != "sft" && !trainer_.empty())
+      problems_.add({file_, trainer_call_, "of Unsloth is not billed yet: its own loss runs there", "SFTTrainer"});
+    job_.source.launch.program = unsloth_           ? std::vector<std::string>{"unsloth"}
+                                 : trainer_.empty() ? std::vector<std::string>{"train.py"}
+                                                    : std::vector<std::string>{"trl", trainer_};
+    job_.source.arguments = true;
+    return std::move(job_);
+  }
+
+ private:
+  // The last trainer, the arguments made in its call or before it, the first model, the last settings of adapters.
+  void find_calls() {
+    for (const PythonCall& call : program_.calls()) {
+      if (loads_model(call) && model_ == nullptr) model_ = &call;
+      if (is_arguments(call)) arguments_ = &call;
+      if (is_trainer(call)) trainer_at_ = &call;
+      if (call.function() == "LoraConfig") lora_ = &call;
+      if (call.function() == "get_peft_model" && is_unsloth_class(call.object())) peft_ = &call;
+      if (call.function() == "BitsAndBytesConfig" && bits_ == nullptr) bits_ = &call;
+      if (call.function() == "prepare_model_for_kbit_training") prepares_ = true;
+      if (call.function() == "gradient_checkpointing_enable") checkpoints_ = true;
+      if (call.function().starts_with("tokeniz") && call.find("max_length") != nullptr) tokenizer_ = &call;
+    }
+    unsloth_ = model_ != nullptr && is_unsloth_class(model_->object());
+    if (trainer_at_ == nullptr && arguments_ == nullptr)
+      throw InputError(Problem{file_, "",
+                               "builds no trainer that is known (SFTTrainer, DPOTrainer, Trainer and the like)",
+                               "the command that starts it: membill check -- python " + file_ + " ..."});
+    if (trainer_at_ != nullptr) trainer_ = trl_trainer(trainer_at_->function());
+    if (trainer_.empty() && arguments_ != nullptr) trainer_ = trl_trainer(arguments_->function());
+    trainer_call_ = trainer_at_ != nullptr ? trainer_at_->function() : arguments_->function();
+  }
+
+  [[nodiscard]] std::vector<KeyTable> tables() const {
+    if (unsloth_) return {unsloth_table(), training_arguments_table()};
+    return {trainer_.empty() ? hf_trainer_table() : trl_table(), training_arguments_table()};
+  }
+
+  [[nodiscard]] bool matters(std::string_view key) const {
+    for (const KeyTable& table : tables())
+      for (const KeyRow& row : table.rows)
+        if (row.key == key) return true;
+    return false;
+  }
+
+  void set(const std::string& key, Value value) { job_.source.keys.set(key, std::move(value)); }
+  [[nodiscard]] bool has(std::string_view key) const { return job_.source.keys.find(key) != nullptr; }
+  void set_default(const std::string& key, Value value) {
+    if (!has(key)) set(key, std::move(value));
+  }
+
+  // The value of an argument under the key that the importer has for it.
+  void take(const PythonArgument& argument, const std::string& key) {
+    if (std::optional<Value> value = program_.evaluate(argument.value)) return set(key, *std::move(value));
+    computed(key, argument);
+  }
+  void take(const PythonCall& call, std::string_view keyword, const std::string& key) {
+    if (const PythonArgument* argument = call.find(keyword)) take(*argument, key);
+  }
+
+  // An argument of which the text does not say the value.
+  void computed(const std::string& key, const PythonArgument& argument) {
+    const std::string spelled = program_.text_of(argument.value);
+    const std::string shown = argument.keyword.empty() ? key : argument.keyword;
+    const auto essential =
+        std::find_if(kEssential.begin(), kEssential.end(), [&](const Essential& one) { return one.key == key; });
+    if (essential != kEssential.end()) {
+      if (context_.given.count(std::string(essential->plan_key)) != 0) return;
+      return problems_.add({file_, shown, "the program computes it: " + spelled, std::string(essential->option)});
+    }
+    if (key == "bf16") {
+      job_.source.assumptions.push_back("bf16 is " + spelled + ": taken as true");
+      return set(key, Value::of(true));
+    }
+    if (!matters(key) || key == "fp16") return;
+    job_.source.warnings.push_back(shown + " is computed by the program (" + spelled + "): its default counts");
+  }
+
+  void read_model() {
+    const PythonCall* from = model_;
+    const PythonArgument* name = nullptr;
+    if (from != nullptr) {
+      for (const char* keyword : {"model_name", "pretrained_model_name_or_path", ""})
+        if (name == nullptr) name = from->find(keyword);
+    } else if (trainer_at_ != nullptr) {
+      name = trainer_at_->find("model") != nullptr ? trainer_at_->find("model") : trainer_at_->find("");
+    }
+    const std::optional<Value> value = name != nullptr ? program_.evaluate(name->value) : std::nullopt;
+    if (value && value->is_string()) {
+      set(unsloth_ ? "model_name" : "model_name_or_path", *value);
+    } else if (!context_.model) {
+      const std::string spelled = name != nullptr ? ": " + program_.text_of(name->value) : std::string();
+      throw InputError(
+          Problem{file_, "model", "no name of a model is written down in the program" + spelled, "--model NAME"});
+    }
+    if (from == nullptr) return;
+    for (const char* keyword : {"dtype", "torch_dtype"}) take(*from, keyword, "dtype");
+    if (!unsloth_) set_default("dtype", Value::of("from_pretrained"));
+    for (const char* keyword :
+         {"load_in_4bit", "load_in_8bit", "attn_implementation", "max_seq_length", "full_finetuning"})
+      take(*from, keyword, keyword);
+    if (from->find("use_flash_attention_2") != nullptr) set("attn_implementation", Value::of("flash_attention_2"));
+    if (from->object().ends_with("SequenceClassification") && trainer_.empty())
+      set("task_type", Value::of("classification"));
+  }
+
+  void take_all(const PythonCall& call) {
+    for (const PythonArgument& argument : call.arguments) {
+      if (argument.keyword == "**") {
+        const std::optional<Value> map = program_.evaluate(argument.value);
+        if (!map || !map->is_map()) {
+          job_.source.warnings.push_back("**" + program_.text_of(argument.value) + " is computed by the program");
+          continue;
+        }
+        for (const auto& [key, value] : map->entries()) set(key, value);
+      } else if (!argument.keyword.empty()) {
+        take(argument, argument.keyword);
+      }
+    }
+  }
+
+  void read_arguments() {
+    if (arguments_ != nullptr) take_all(*arguments_);
+    for (const char* keyword : {"max_seq_length", "max_length", "max_prompt_length", "max_completion_length", "packing",
+                                "beta", "loss_type", "precompute_ref_log_probs"})
+      if (trainer_at_ != nullptr && !trainer_.empty()) take(*trainer_at_, keyword, keyword);
+    if (checkpoints_) set_default("gradient_checkpointing", Value::of(true));
+    if (trainer_.empty() && tokenizer_ != nullptr && !has("max_seq_length"))
+      take(*tokenizer_, "max_length", "max_seq_length");
+  }
+
+  // Defaults of FastLanguageModel (unsloth/models/loader.py) and of TrainingArguments, where the command line of Unsloth has its own.
+  void read_unsloth() {
+    if (peft_ != nullptr) {
+      for (const char* keyword :
+           {"r", "lora_alpha", "lora_dropout", "target_modules", "use_gradient_checkpointing", "finetune_vision_layers",
+            "finetune_language_layers", "finetune_attention_modules", "finetune_mlp_modules"})
+        take(*peft_, keyword, std::string(keyword) == "r" ? "lora_r" : keyword);
+    }
+    set_default("max_seq_length", Value::of(2048));
+    set_default("load_in_4bit", Value::of(true));
+    set_default("per_device_train_batch_size", Value::of(8));
+    set_default("gradient_accumulation_steps", Value::of(1));
+    set_default("optim", Value::of("adamw_torch"));
+    for (const char* key : {"max_length", "gradient_checkpointing"}) {  // get_peft_model and from_pretrained say them
+      auto& entries = job_.source.keys.entries();
+      std::erase_if(entries, [&](const Value::Entry& entry) { return entry.first == key; });
+    }
+  }
+
+  // Defaults of peft's LoraConfig and of transformers' BitsAndBytesConfig.
+  void read_peft() {
+    const bool trl = !trainer_.empty();
+    if (lora_ != nullptr) {
+      set(trl ? "use_peft" : "use_lora", Value::of(true));
+      take(*lora_, "r", "lora_r");
+      take(*lora_, "lora_alpha", "lora_alpha");
+      take(*lora_, "lora_dropout", "lora_dropout");
+      take(*lora_, "target_modules", "lora_target_modules");
+      take(*lora_, "modules_to_save", trl ? "lora_modules_to_save" : "modules_to_save");
+      take(*lora_, "use_dora", "use_dora");
+      set_default("lora_r", Value::of(8));
+      set_default("lora_alpha", Value::of(8));
+      set_default("lora_dropout", Value::of(0.0, "0.0"));
+      for (const char* other : {"rank_pattern", "layers_to_transform", "exclude_modules", "target_parameters"})
+        if (lora_->find(other) != nullptr)
+          job_.source.warnings.push_back(std::string(other) + " of LoraConfig is not billed");
+    }
+    for (const PythonCall& call : program_.calls()) {
+      const std::string name = call.function();
+      const bool other = name == "AdaLoraConfig" || name == "VeraConfig" || name == "IA3Config" ||
+                         name == "LoHaConfig" || name == "LoKrConfig" || name == "OFTConfig" ||
+                         name == "PrefixTuningConfig" || name == "PromptTuningConfig" || name == "PromptEncoderConfig";
+      if (other && context_.given.count("method") == 0)
+        problems_.add({file_, name, "is not read from a program yet", "--method WORD"});
+    }
+    read_bits(trl);
+  }
+
+  void read_bits(bool trl) {
+    if (bits_ != nullptr) {
+      take(*bits_, "load_in_8bit", "load_in_8bit");
+      take(*bits_, "load_in_4bit", "load_in_4bit");
+      take(*bits_, "bnb_4bit_quant_type", trl ? "bnb_4bit_quant_type" : "quant_type");
+      take(*bits_, "bnb_4bit_use_double_quant", trl ? "use_bnb_nested_quant" : "double_quant");
+      take(*bits_, "bnb_4bit_quant_storage", "bnb_4bit_quant_storage");
+      set_default(trl ? "bnb_4bit_quant_type" : "quant_type", Value::of("fp4"));
+      set_default(trl ? "use_bnb_nested_quant" : "double_quant", Value::of(false));
+    }
+    if (!prepares_) return;
+    if (trl) set("prepare_model_for_kbit_training", Value::of(true));
+    set_default("gradient_checkpointing", Value::of(true));  // its use_gradient_checkpointing is True
+  }
+
+  PythonProgram program_;
+  const std::string& file_;
+  const ImportContext& context_;
+  Problems& problems_;
+  const PythonCall *model_ = nullptr, *arguments_ = nullptr, *trainer_at_ = nullptr, *lora_ = nullptr, *peft_ = nullptr,
+                   *bits_ = nullptr, *tokenizer_ = nullptr;
+  bool unsloth_ = false, prepares_ = false, checkpoints_ = false;
+  std::string trainer_, trainer_call_;
+  PythonJob job_;
+};
+
+}  // namespace
+
+bool is_python(std::string_view text, const std::string& file) {
+  if (file.ends_with(".py") || file.ends_with(kNotebook)) return true;
+  const std::string_view first = text.substr(0, text.find('\n'));
+  if (first.starts_with("#!")) return first.find("python") != std::string_view::npos;
+  const std::size_t dot = file.rfind('.');
+  return dot == std::string::npos && text.find("import ") != std::string_view::npos &&
+         text.find("from_pretrained(") != std::string_view::npos;
+}
+
+bool builds_trainer(std::string_view text) {
+  const PythonProgram program(text);
+  return std::any_of(program.calls().begin(), program.calls().end(),
+                     [](const PythonCall& call) { return is_trainer(call) || is_arguments(call); });
+}
+
+PythonJob read_python(std::string_view text, const std::string& file, const std::string& folder, const Launch& launch,
+                      const std::map<std::string, Value>& flags, const ImportContext& context, Problems& problems) {
+  const bool notebook =
+      file.ends_with(kNotebook) || (text.starts_with('{') && text.find("\"cells\"") != std::string_view::npos);
+  const std::string program = notebook ? notebook_text(text, file) : std::string(text);
+  PythonJob job = PythonReader(program, file, flags, context, problems).run();
+  const std::vector<std::string> marks = job.source.launch.program;
+  job.source.launch = launch;
+  job.source.launch.program = marks;
+  job.source.file = file;
+  job.source.folder = folder;
+  job.source.assumptions.push_back("the program is read as far as it is written down, as " + job.format +
+                                   " runs it; nothing is run");
+  return job;
+}
+
+}  // namespace membill::io

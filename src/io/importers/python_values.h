@@ -1,0 +1,78 @@
+// What a Python program says without being run: the calls it makes, and the values of their arguments as far as they are written down.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "io/importers/python_tokens.h"
+#include "membill/value.h"
+
+namespace membill::io {
+
+// Words [begin, end) of the program.
+struct PythonRange {
+  std::size_t begin = 0, end = 0;
+};
+
+struct PythonArgument {
+  std::string keyword;  // empty: by position; "**": a map of further ones
+  PythonRange value;
+};
+
+struct PythonCall {
+  std::string name;  // dotted: "AutoModelForCausalLM.from_pretrained"
+  std::vector<PythonArgument> arguments;
+  std::size_t at = 0;  // index of its first word
+
+  [[nodiscard]] const PythonArgument* find(std::string_view keyword) const;
+  // The last part of the name, and the one before it ("" for none).
+  [[nodiscard]] std::string function() const;
+  [[nodiscard]] std::string object() const;
+};
+
+class PythonProgram {
+ public:
+  // `flags`: the words of its command line by name, which go before the defaults that its argument parser has.
+  explicit PythonProgram(std::string_view text, std::map<std::string, Value> flags = {});
+
+  // In the order in which they are written.
+  [[nodiscard]] const std::vector<PythonCall>& calls() const { return calls_; }
+
+  // The value of an expression: literals, names that are assigned them, sums and products, choices whose condition is known, defaults of
+  // argparse and of dataclasses, os.environ.get with a default, torch.cuda.is_available. Nothing: the program computes it. dtypes are text: torch.bfloat16 is
+  // "bfloat16".
+  [[nodiscard]] std::optional<Value> evaluate(PythonRange range) const;
+  // How the program spells it.
+  [[nodiscard]] std::string text_of(PythonRange range) const;
+
+ private:
+  class Evaluation;
+  enum class Bound { assigned, field, parameter };
+  struct Binding {
+    std::size_t at;
+    PythonRange value;
+    Bound bound;
+  };
+
+  void collect_assignments();
+  void collect_parameters();
+  void collect_calls();
+  [[nodiscard]] std::size_t statement_end(std::size_t from) const;
+  [[nodiscard]] bool is_op(std::size_t at, std::string_view text) const;
+  [[nodiscard]] bool is_name(std::size_t at) const;
+  [[nodiscard]] std::size_t argument_end(std::size_t from, std::size_t close) const;
+  // The expression that `name` stands for at word `at`; nullptr: not known.
+  [[nodiscard]] const Binding* binding(const std::string& name, std::size_t at) const;
+
+  std::vector<PythonToken> tokens_;
+  std::map<std::string, std::vector<Binding>> bindings_;  // by dotted name
+  std::map<std::string, PythonRange> options_;            // argparse's: name, default
+  std::vector<PythonCall> calls_;
+  std::map<std::string, Value> flags_;
+};
+
+}  // namespace membill::io
