@@ -11,7 +11,8 @@ constexpr const char* kModel = "--model";
 
 std::vector<ArgumentSpec> arguments() {
   return {{"JOBFILE",
-           "a job file, a launch script or the name of a model; or, after --, the command that launches the job",
+           "a job file, a launch script, a program in Python or the name of a model; or, after --, the command that "
+           "launches the job",
            false,
            {},
            true}};

@@ -181,11 +181,20 @@ void pass_over_what_is_not_billed(const Arguments& arguments, const io::JobFile&
   }
 }
 
+bool is_set(const Arguments& arguments, const std::string& key) {
+  const auto sets = arguments.values("--set");
+  return std::any_of(sets.begin(), sets.end(), [&](const std::string& text) { return text.starts_with(key + "="); });
+}
+
 // Whether somebody says how the base's weights are stored; `qlora` leaves a base that is packed already as it is.
 bool says_weights(const Arguments& arguments, const io::JobFile& job) {
-  const auto sets = arguments.values("--set");
-  return arguments.has("--weights") || job.plan.find("weights") != nullptr ||
-         std::any_of(sets.begin(), sets.end(), [](const std::string& text) { return text.starts_with("weights="); });
+  return arguments.has("--weights") || job.plan.find("weights") != nullptr || is_set(arguments, "weights");
+}
+
+bool says_fsdp_strategy(const Arguments& arguments, const io::JobFile& job) {
+  const Value* sharding = job.plan.find("sharding");
+  return arguments.has("--fsdp") || is_set(arguments, "sharding.fsdp") || job.plan.find("sharding.fsdp") != nullptr ||
+         (sharding != nullptr && sharding->find("fsdp") != nullptr);
 }
 
 bool names_model(const io::JobFile& job) { return job.model || job.config || job.generic; }
@@ -223,6 +232,13 @@ std::string settle_weights(const Arguments& arguments, const Inputs& inputs, con
   return take_stored_weights(by_name.method.empty() ? inputs.model.stored : by_name, inputs.model, hardware, plan);
 }
 
+std::string settle_sharding(const Arguments& arguments, const Inputs& inputs, TrainingPlan& plan) {
+  const bool is_fsdp = plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2;
+  if (!is_fsdp || plan.sharding.fsdp != "none" || says_fsdp_strategy(arguments, inputs.job)) return {};
+  plan.sharding.fsdp = "full_shard";
+  return "no strategy of FSDP is said: full_shard, its own default, is taken";
+}
+
 std::vector<std::string> job_formats() {
   std::vector<std::string> names;
   for (const io::Importer& importer : io::importers()) names.emplace_back(importer.name);
@@ -249,7 +265,8 @@ ArgumentSpec model_argument() {
 namespace {
 
 bool ends_as_job(const std::string& name) {
-  constexpr std::array<std::string_view, 6> kEndings{".yaml", ".yml", ".sh", ".bash", ".slurm", ".sbatch"};
+  constexpr std::array<std::string_view, 8> kEndings{".yaml",  ".yml",    ".sh", ".bash",
+                                                     ".slurm", ".sbatch", ".py", ".ipynb"};
   return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
@@ -261,7 +278,7 @@ bool names_job(const std::string& name) {
 }
 
 bool can_only_name_model(const std::string& name) {
-  constexpr std::array<std::string_view, 4> kOtherEndings{".json", ".toml", ".py", ".txt"};
+  constexpr std::array<std::string_view, 3> kOtherEndings{".json", ".toml", ".txt"};
   std::error_code error;
   const bool is_path = name == "-" || ends_as_job(name) || std::filesystem::exists(name, error);
   return !is_path && std::none_of(kOtherEndings.begin(), kOtherEndings.end(),
@@ -303,8 +320,9 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
   }
   problems.throw_if_any();
   add_remarks(job, inputs);
-  const std::string stored = settle_weights(arguments, inputs, inputs.hardware, inputs.plan);
-  if (!stored.empty()) inputs.hardware.assumptions.push_back(stored);
+  for (const std::string& settled : {settle_weights(arguments, inputs, inputs.hardware, inputs.plan),
+                                     settle_sharding(arguments, inputs, inputs.plan)})
+    if (!settled.empty()) inputs.hardware.assumptions.push_back(settled);
   leave_vision_out(arguments, job, inputs);
   pass_over_targets(arguments, job, inputs);
   pass_over_what_is_not_billed(arguments, job, inputs);

@@ -40,6 +40,9 @@ struct JobInputs {
 [[nodiscard]] JobInputs read_job_inputs(const Arguments& arguments, const std::string* model,
                                         const std::string* job_path, const char* format_option, Problems& problems);
 
+// Takes full_shard where the engine is FSDP and neither the command line nor the job says a strategy. Returns what was assumed.
+std::string settle_sharding(const Arguments& arguments, const Inputs& inputs, TrainingPlan& plan);
+
 // Takes what the checkpoint says of its weights into `plan` where neither the command line nor the job does. Returns what was assumed.
 std::string settle_weights(const Arguments& arguments, const Inputs& inputs, const Hardware& hardware,
                            TrainingPlan& plan);

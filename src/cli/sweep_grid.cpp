@@ -160,10 +160,12 @@ SweepBase SweepGrid::base(std::size_t number) const {
   SweepBase base;
   base.plan = inputs_.job_plan;
   Problems problems;
-  apply_plan_options(arguments_of(number), base.plan, problems);
+  const Arguments arguments = arguments_of(number);
+  apply_plan_options(arguments, base.plan, problems);
   base.problems = problems.list();
   base.hardware = machines_[number / machine_stride_];
-  settle_weights(arguments_of(number), inputs_, base.hardware, base.plan);
+  settle_weights(arguments, inputs_, base.hardware, base.plan);
+  settle_sharding(arguments, inputs_, base.plan);
   return base;
 }
 
