@@ -30,6 +30,7 @@ enum class StateWidth : std::uint8_t {
 // How many elements a state has, from the parameter's shape.
 enum class StateShape : std::uint8_t {
   full,                       // as many as the parameter
+  twice,                      // two a parameter's element in one tensor
   factored_rows_and_columns,  // a matrix: rows + columns; a vector: full
   factored_of_matrices,       // a matrix: rows + columns; a vector: none
   one_per_tensor,
@@ -83,6 +84,7 @@ struct OptimizerRow {
   bool embeddings_in_32bit = false;  // under the HF Trainer
   std::int64_t code_tables = 0;      // bytes of quantisation tables, once
   std::int64_t table_per_state = 0;  // bytes of a table beside every quantised state tensor
+  bool scales_first = false;         // the scales of a tensor's states are made before their codes
   bool paged = false;                // states of tensors with paged_minimum elements or more are managed memory,
   std::int64_t paged_minimum = 0;    // outside of the allocator, and may leave the card
   bool at_construction = false;      // states exist before the first step

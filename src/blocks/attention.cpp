@@ -55,11 +55,14 @@ Tensor eager(Forward& f, const AttentionCall& call, const Tensor& q, const Tenso
                               : r.cast(std::move(probabilities), call.native_softmax ? v.dtype() : q.dtype());
   scores = r.dropout(scores, f.attention_dropout);
   if (call.weights != nullptr) *call.weights = scores;
-  const Tensor cast_values = r.autocast_input(values);
-  left = r.autocast_input(scores);
-  right = batch_first(f, cast_values, expands || (!repeats && f.cache == nullptr));
-  Tensor output = heads_first_gradient(
-      f, r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output"));
+  Tensor output;
+  {
+    const Tensor cast_values = r.autocast_input(values);
+    left = r.autocast_input(scores);
+    right = batch_first(f, cast_values, expands || (!repeats && f.cache == nullptr));
+    output = r.batched_matmul(std::move(left), std::move(right), {rows, call.dims.v}, "attention output");
+  }
+  output = heads_first_gradient(f, output);
   return r.contiguous_copy(std::move(output), {f.dims.N, call.dims.a * call.dims.v}, "attention output, heads last");
 }
 
@@ -116,22 +119,22 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   kept.statistic = r.saved(statistic);
   kept.seeds = r.saved(seeds);
   const bool grouped = !r.symbols().equal(k.rows(), rows);
-  const Size heads_rows = f.dims.b * call.dims.a * padded_s;
-  r.record(
-      {&output}, {r.edge(q), r.edge(k), r.edge(v)},
-      [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
-       copies = call.tokens_first && !f.one_row(), heads_first = call.query_contiguous](Recorder& rec, Gradients&) {
-        const Tensor out = copies || heads_first ? rec.empty(qs, type, "attention output, rows first") : Tensor();
-        const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
-        Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
-                         rec.empty(ks, type, "value gradient")};
-        const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
-        const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
-        if (!grouped) return result;
-        const Tensor keys = rec.empty({rows, ks.width}, type, "key gradient of all heads");
-        const Tensor values = rec.empty({rows, ks.width}, type, "value gradient of all heads");
-        return result;
-      });
+  const Size heads_rows = call.dims.a * (call.choice.unpads ? f.dims.N + Size(128) * f.dims.b : f.dims.b * padded_s);
+  r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
+           [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
+            copies = call.pads_heads || (call.tokens_first && !f.one_row()),
+            heads_first = call.query_contiguous](Recorder& rec, Gradients&) {
+             const Tensor out = copies || heads_first ? rec.empty(qs, type, "attention output, rows first") : Tensor();
+             const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
+             Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
+                              rec.empty(ks, type, "value gradient")};
+             const Tensor delta = rec.empty({heads_rows, Size(1)}, DType::fp32, "softmax delta");
+             const Tensor accumulator = rec.empty({heads_rows, rounded_d}, DType::fp32, "query gradient accumulator");
+             if (!grouped) return result;
+             const Tensor keys = rec.empty({rows, ks.width}, type, "key gradient of all heads");
+             const Tensor values = rec.empty({rows, ks.width}, type, "value gradient of all heads");
+             return result;
+           });
   return output;
 }
 
@@ -162,11 +165,25 @@ Tensor with_padding(Forward& f, const AttentionCall& call, Tensor output, const 
 Tensor flash_unpadded(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
   Recorder& r = f.r;
   v = r.autocast_input(std::move(v)), k = r.autocast_input(std::move(k)), q = r.autocast_input(std::move(q));
+  const Tensor all_q = q, all_k = k, all_v = v;  // variables of the calling function
   const Tensor tokens = r.empty({f.dims.N, Size(1)}, DType::int64, "indices of the tokens that count");
   k = counted_rows(f, call, std::move(k), tokens);
   v = counted_rows(f, call, std::move(v), tokens);
   q = counted_rows(f, call, std::move(q), tokens);
   return with_padding(f, call, flash_kernel(f, call, std::move(q), std::move(k), std::move(v)), tokens);
+}
+
+// Copies of q, k and v with the head dimension that the kernel wants.
+Tensor flash_padded(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v) {
+  Recorder& r = f.r;
+  const Size padded = r.symbols().ceil_div(call.dims.d, Size(8)) * Size(8);
+  const Tensor given_q = q, given_k = k, given_v = v;  // arguments of the function that pads
+  q = r.contiguous_copy(q, {q.rows(), padded}, "padded queries");
+  k = r.contiguous_copy(k, {k.rows(), padded}, "padded keys");
+  v = r.contiguous_copy(v, {v.rows(), padded}, "padded values");
+  AttentionCall padded_call = call;
+  padded_call.pads_heads = true;
+  return flash_kernel(f, padded_call, std::move(q), std::move(k), std::move(v));
 }
 
 // Flash wants a head dimension that 8 divides: q, k, v are padded, the output is cut back (and copied by contiguous()).
@@ -183,11 +200,7 @@ Tensor flash(Forward& f, const AttentionCall& call, Tensor q, Tensor k, Tensor v
     if (contiguous) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
     return r.view(std::move(output), result);
   }
-  const Size padded = r.symbols().ceil_div(call.dims.d, Size(8)) * Size(8);
-  q = r.contiguous_copy(q, {q.rows(), padded}, "padded queries");
-  k = r.contiguous_copy(k, {k.rows(), padded}, "padded keys");
-  v = r.contiguous_copy(v, {v.rows(), padded}, "padded values");
-  Tensor output = flash_kernel(f, call, std::move(q), std::move(k), std::move(v));
+  Tensor output = flash_padded(f, call, std::move(q), std::move(k), std::move(v));
   return r.contiguous_copy(std::move(output), result, "attention output, unpadded");
 }
 

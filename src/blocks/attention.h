@@ -24,6 +24,7 @@ struct AttentionCall {
   bool native_softmax = false;  // eager: softmax in the scores' own type (fp32 under autocast)
   bool keeps_softmax = false;   // eager: the softmax's result goes on in its own type (fp32 under autocast)
   bool wide_scores = false;     // eager: queries and keys in fp32 for the scores (gptj)
+  bool pads_heads = false;      // flash: copies with wider heads lie as (b, heads, s, d), and so do output and gradient
   bool tokens_first = false;    // flash: tensors lie as (s, b, heads, d), so its backward copies output and gradient
   Tensor* weights = nullptr;    // eager: the attention weights, which the caller receives and holds
   Tensor bias{};  // added to the scores: one of rows heads·s, width s for all rows of the batch; it may be learned

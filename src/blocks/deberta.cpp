@@ -46,12 +46,14 @@ Tensor clamped_places(Forward& f, bool negated) {
   return f.r.empty(square, DType::int64, "places in the span");
 }
 
-// The scores of content against places, picked by how far the tokens lie apart.
-Tensor picked(Forward& f, const LayerContext& layer, const Tensor& content, const Tensor& places, const Tensor& index) {
-  Recorder& r = f.r;
-  const Size rows = f.dims.N * layer.dims.a;
-  const Tensor all = r.batched_matmul(content, places, {rows, f.position_bias.rows()}, "scores of places");
-  return r.gather(all, r.broadcast_view(index, {rows, f.dims.s}));
+// The scores of content against places.
+Tensor against(Forward& f, const LayerContext& layer, const Tensor& content, const Tensor& places) {
+  return f.r.batched_matmul(content, places, {f.dims.N * layer.dims.a, f.position_bias.rows()}, "scores of places");
+}
+
+// Those of them that each pair of tokens has, by how far the tokens lie apart.
+Tensor picked(Forward& f, const Tensor& scores, const Tensor& index) {
+  return f.r.gather(scores, f.r.broadcast_view(index, {scores.rows(), f.dims.s}));
 }
 
 // disentangled_attention_bias: content to place and place to content.
@@ -63,11 +65,13 @@ Tensor scores_of_places(Forward& f, const LayerContext& layer, const Content& co
   keys = places_as(f, layer, "pos_key_proj", "key_proj", places);
   if (!shared) queries = places_as(f, layer, "pos_query_proj", "query_proj", places);
   Tensor score;
+  Tensor to_key = against(f, layer, content.query, keys);
   const Tensor of_keys = clamped_places(f, false);
-  const Tensor to_key = picked(f, layer, content.query, keys, of_keys);
+  to_key = picked(f, to_key, of_keys);
   score = r.add_scalar(r.mul_scalar(to_key, "scaled scores of places"), "scores of places, summed");
   const Tensor of_queries = clamped_places(f, true);
-  const Tensor to_query = picked(f, layer, content.key, queries, of_queries);
+  Tensor to_query = against(f, layer, content.key, queries);
+  to_query = picked(f, to_query, of_queries);
   return r.add_in_place(std::move(score), r.mul_scalar(to_query, "scaled scores of places"));
 }
 
@@ -101,13 +105,33 @@ Tensor deberta_attention(Forward& f, const LayerContext& layer, const Tensor& hi
 }
 
 // make_log_bucket_position, of every pair of tokens.
-Tensor relative_places(Forward& f) {
+Tensor places_in_buckets(Forward& f, const Tensor& apart) {
+  Recorder& r = f.r;
+  const auto make = [&](DType type, const char* label) { return r.empty(apart.shape(), type, label); };
+  const Tensor sign = make(DType::int64, "sign of the distance");
+  Tensor near = make(DType::boolean, "whether tokens are near");
+  {
+    const Tensor before = make(DType::boolean, "whether tokens are near, before");
+    near = make(DType::boolean, "whether tokens are near, on both sides");
+  }
+  Tensor distance = make(DType::int64, "distance");
+  distance = make(DType::int64, "distance of far tokens");
+  near.drop();
+  Tensor logarithm = make(DType::fp32, "part of the span");
+  for (const char* label : {"its logarithm", "part of the logarithm", "bucket", "whole bucket", "bucket of far tokens"})
+    logarithm = make(DType::fp32, label);
+  const Tensor inside = make(DType::boolean, "whether tokens have a bucket each");
+  const Tensor plain = make(DType::fp32, "distance in fp32"), far = make(DType::fp32, "bucket with its sign");
+  return make(DType::fp32, "bucket");
+}
+
+// build_relative_position. Without buckets the distance itself is the place.
+Tensor relative_places(Forward& f, const Size& rows) {
   Recorder& r = f.r;
   const Shape square{f.dims.s, f.dims.s};
   Tensor places = r.empty(square, DType::int64, "how far tokens lie apart");
-  const Tensor sign = r.empty(square, DType::int64, "its sign"), distance = r.empty(square, DType::int64, "distance");
-  const Tensor logarithm = r.empty(square, DType::fp32, "its logarithm");
-  const Tensor bucket = r.empty(square, DType::fp32, "its bucket");
+  if (r.symbols().evaluate(rows) == 2 * f.model.max_positions) return places;
+  places = places_in_buckets(f, places);
   places = r.empty(square, DType::int64, "relative places");
   return places;
 }
@@ -137,7 +161,8 @@ Tensor DebertaArchitecture::embed(Forward& f, const Modules& outer, const Tensor
   embeddings = layer_norm(f, *base(outer, "embeddings.LayerNorm"), embeddings);
   const Tensor factor =
       mask.dtype() == embeddings.dtype() ? mask : r.empty(tokens, embeddings.dtype(), "attention mask as a factor");
-  embeddings = r.dropout(r.mul(embeddings, factor, "embeddings of tokens that count"), f.hidden_dropout);
+  embeddings = r.mul(embeddings, factor, "embeddings of tokens that count");
+  embeddings = r.dropout(embeddings, f.hidden_dropout);
   f.locals = {mask, types, embeddings};
   return embeddings;
 }
@@ -148,7 +173,7 @@ LayerInputs DebertaArchitecture::prepare(Forward& f, const Modules& outer, const
       f.r.empty({f.dims.N, f.dims.s}, f.plan.attention_mask ? DType::int64 : DType::fp32, "mask of all pairs");
   Module* table = base(outer, "encoder.rel_embeddings");
   if (table == nullptr) return inputs;
-  inputs.position_ids = relative_places(f);
+  inputs.position_ids = relative_places(f, table->weight.value.rows());
   Module* norm = base(outer, "encoder.LayerNorm");
   f.position_bias = norm != nullptr ? layer_norm(f, *norm, table->weight.value) : table->weight.value;
   return inputs;

@@ -138,7 +138,7 @@ Tensor modernbert_attention(Forward& f, const LayerContext& layer, const Tensor&
   const Tensor qkv = apply_linear(f, layer.modules.at("attn.Wqkv"), normed);
   auto [q, k, v] = f.r.split_in_three(qkv, heads_shape);
   Heads heads{q, k, v};
-  rotate_in_fp32(f, tables_of(layer, inputs), heads);
+  rotate_in_fp32_twice(f, tables_of(layer, inputs), heads);
   const bool local = layer.kind.attention.sliding_window.has_value();
   Tensor attended = attend(f, layer, heads, local ? inputs.local_mask : inputs.mask, false, weights);
   attended = apply_linear(f, layer.modules.at("attn.Wo"), attended);

@@ -8,7 +8,7 @@ namespace {
 
 // The rows of all tokens in the order of their experts.
 struct Dispatch {
-  Tensor sorted_experts, order, tokens, rows, weights, counted, counts, offsets;
+  Tensor sorted_experts, order, rows, weights, counted, counts, offsets;
 };
 
 Dispatch dispatch(Forward& f, const LayerContext& layer, const Tensor& hidden, const Routing& routing) {
@@ -20,8 +20,10 @@ Dispatch dispatch(Forward& f, const LayerContext& layer, const Tensor& hidden, c
   d.sorted_experts = r.empty(column, DType::int64, "experts, sorted");
   d.order = r.empty(column, DType::int64, "order of the experts");
   { const Tensor before = r.empty(column, DType::int64, "sort: positions"); }
-  d.tokens = r.empty(column, DType::int64, "token of each row");
-  d.rows = r.index_rows(hidden, d.tokens, hidden.width());
+  {
+    const Tensor tokens = r.empty(column, DType::int64, "token of each row");
+    d.rows = r.index_rows(hidden, tokens, hidden.width());
+  }
   d.weights = r.index_rows(weights, d.order, Size(1));
   d.counted = r.empty(column, DType::int32, "experts in 32 bits");
   d.counts = r.empty(experts, DType::int32, "rows of each expert");
@@ -137,14 +139,14 @@ Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& pre
   Recorder& r = f.r;
   const Size pairs = f.dims.N * layer.dims.top;
   const Shape column{pairs, Size(1)};
+  AdaptedParameter down(f, layer.modules.at(prefix + "down_proj")),
+      gate_up(f, layer.modules.at(prefix + "gate_up_proj"));
   const Dispatch d = dispatch(f, layer, hidden, routing);
   Tensor biases;
   const auto pick_biases = [&](const std::string& name, const Size& width) {
     if (shape.biases) biases = expert_biases(f, layer, layer.modules.at(prefix + name).weight, d, width);
   };
   const Size both = Size(2) * layer.dims.expert_width;
-  AdaptedParameter gate_up(f, layer.modules.at(prefix + "gate_up_proj")),
-      down(f, layer.modules.at(prefix + "down_proj"));
   pick_biases("gate_up_proj_bias", both);
   Tensor out = r.grouped_linear(d.rows, gate_up.get(), d.offsets, both);
   if (shape.biases) out = r.add_in_place(std::move(out), biases);

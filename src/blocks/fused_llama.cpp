@@ -21,9 +21,8 @@ Heads Phi3Architecture::project(Forward& f, const LayerContext& layer, const Ten
   const KindDims& dims = layer.dims;
   const Tensor qkv = apply_linear(f, layer.modules.at("self_attn.qkv_proj"), hidden);
   Heads heads{r.slice(qkv, dims.a * dims.d), r.slice(qkv, dims.k * dims.d), r.slice(qkv, dims.k * dims.v)};
-  const bool cuts = f.plan.implementation != Implementation::liger;  // whose kernel rotates in place
-  heads.q = seen_as_heads(f, heads.q, dims.a, dims.d, cuts);
-  heads.k = seen_as_heads(f, heads.k, dims.k, dims.d, cuts);
+  heads.q = seen_to_rotate(f, dims, heads.q, dims.a, true);
+  heads.k = seen_to_rotate(f, dims, heads.k, dims.k, true);
   heads.v = seen_as_heads(f, heads.v, dims.k, dims.v);
   return heads;
 }

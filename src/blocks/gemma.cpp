@@ -115,8 +115,10 @@ Tensor Gemma4Architecture::attention(Forward& f, const LayerContext& layer, cons
                                      const LayerInputs& inputs, Tensor& weights) const {
   const KindDims& dims = layer.dims;
   const AttentionShape& shape = layer.kind.attention;
-  const auto project = [&](const char* name, const Size& heads, bool turns) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, dims.d, turns);
+  // Rotated with heads behind tokens, q and k get their gradients so.
+  const auto project = [&](const char* name, const Size& heads, bool rotated) {
+    const Tensor x = apply_linear(f, layer.modules.at(name), hidden);
+    return rotated ? f.r.view(x, {f.dims.N * heads, dims.d}) : seen_as_heads(f, x, heads, dims.d);
   };
   const LayerInputs tables = tables_of(layer, inputs);
   f.r.watch_history(false);
@@ -129,7 +131,7 @@ Tensor Gemma4Architecture::attention(Forward& f, const LayerContext& layer, cons
     k = f.shared_keys.at(place), v = f.shared_keys.at(place + 1);
   } else {
     f.r.watch_history(shape.shares_keys);
-    k = project("self_attn.k_proj", dims.k, true);
+    k = project("self_attn.k_proj", dims.k, layer.modules.find("self_attn.v_proj") != nullptr);
     v = layer.modules.find("self_attn.v_proj") != nullptr ? project("self_attn.v_proj", dims.k, false) : k;
     k = norm(f, layer.modules.at("self_attn.k_norm"), k);
     k = apply_rotary(f, k, tables.cos, tables.sin);
@@ -179,9 +181,10 @@ Tensor Gemma4Architecture::feed_forward(Forward& f, const LayerContext& layer, T
   hidden.drop();
   if (!layer.kind.moe) return dense;
   const Tensor first = norm(f, layer.modules.at("post_feedforward_layernorm_1"), dense);
-  const Routing routing = route_scaled(f, layer, residual);
+  const Tensor flat = f.r.reshaped(residual, residual.shape());
+  const Routing routing = route_scaled(f, layer, flat);
   f.second_output = routing.logits;  // a variable until the layer's end
-  Tensor second = norm(f, layer.modules.at("pre_feedforward_layernorm_2"), residual);
+  Tensor second = norm(f, layer.modules.at("pre_feedforward_layernorm_2"), flat);
   second = run_experts(f, layer, "experts.", second, routing);
   second = norm(f, layer.modules.at("post_feedforward_layernorm_2"), second);
   return f.r.add(first, second, "MLP and experts");

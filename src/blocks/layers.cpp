@@ -87,7 +87,10 @@ Tensor activation(Forward& f, const std::string& name, Tensor x) {
   if (name == "silu" || name == "swish") return r.silu(std::move(x));
   if (name == "relu") return r.relu(std::move(x));
   if (name == "gelu_new") return gelu_new(f, x);
-  if (name == "relu2") return r.square(r.relu(std::move(x)));
+  if (name == "relu2") {
+    const Tensor applied = r.relu(std::move(x));
+    return r.square(applied);
+  }
   return r.gelu(std::move(x));
 }
 

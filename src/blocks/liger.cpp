@@ -1,5 +1,7 @@
 #include "blocks/liger.h"
 
+#include "blocks/key_cache.h"
+
 namespace membill {
 
 LigerRotary rotary_call(const Forward& f, const LayerContext& layer, const LayerInputs& inputs) {
@@ -11,7 +13,7 @@ LigerRotary rotary_call(const Forward& f, const LayerContext& layer, const Layer
   LigerRotary call{own_tables ? inputs.local_cos : inputs.cos, own_tables ? inputs.local_sin : inputs.sin,
                    shape.fused_qkv};
   call.copies_query = heads_first;
-  call.copies_key = heads_first || (masked && shape.heads != shape.kv_heads);
+  call.copies_key = heads_first || turns_keys(f, layer.kind) || (masked && shape.heads != shape.kv_heads);
   return call;
 }
 

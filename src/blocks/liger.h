@@ -47,8 +47,10 @@ class Liger : public Base {
     return liger_rms_norm(f, module.weight, patch_.norm_in_place, std::move(x));
   }
 
+  [[nodiscard]] bool rotates_by_kernel(const Forward& f) const override { return patch_.rotary && f.plan.liger.rope; }
+
   void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override {
-    if (!patch_.rotary || !f.plan.liger.rope) return Base::rotate(f, layer, inputs, heads);
+    if (!rotates_by_kernel(f)) return Base::rotate(f, layer, inputs, heads);
     liger_rotary(f, rotary_call(f, layer, inputs), heads.q, heads.k);
   }
 

@@ -38,11 +38,6 @@ Tensor make_mask(Forward& f, const LayerKind& kind) {
   return mask;
 }
 
-// Whether rotation takes the halves of each head apart; Liger's kernel works in place.
-bool cuts_heads(const Forward& f, const KindDims& dims) {
-  return !dims.rotary.is_zero() && f.plan.implementation != Implementation::liger;
-}
-
 }  // namespace
 
 bool needs_mask(const Forward& f, const LayerKind& kind) {
@@ -88,33 +83,40 @@ Tensor LlamaArchitecture::norm(Forward& f, Module& module, Tensor x) const {
   return llama_rms_norm(f, module, std::move(x));
 }
 
+bool LlamaArchitecture::rotates_by_kernel(const Forward&) const { return false; }
+
+// Otherwise rotation takes the halves of each head apart.
+Tensor LlamaArchitecture::seen_to_rotate(Forward& f, const KindDims& dims, const Tensor& x, const Size& heads,
+                                         bool copied) const {
+  const bool rotates = !dims.rotary.is_zero();
+  if (rotates && rotates_by_kernel(f)) return f.r.view(x, {f.dims.N * heads, dims.d});
+  return seen_as_heads(f, x, heads, dims.d, rotates || copied);
+}
+
 Heads LlamaArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
   const KindDims& dims = layer.dims;
-  const bool turns = cuts_heads(f, dims);
-  if (!layer.kind.attention.qk_norm) return project_plain(f, layer, hidden, turns);
-  const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
-  };
+  if (!layer.kind.attention.qk_norm) return project_plain(f, layer, hidden, true);
+  const auto make = [&](const char* name) { return apply_linear(f, layer.modules.at(name), hidden); };
   const bool turned = turns_keys(f, layer.kind);
   const AttentionNames names = attention_names();
   Heads heads;
-  heads.q = norm(f, layer.modules.at(names.q_norm), make("self_attn.q_proj", dims.a, dims.d, turns));
-  heads.k = norm(f, layer.modules.at(names.k_norm), make("self_attn.k_proj", dims.k, dims.d, turns || turned));
-  heads.v = make("self_attn.v_proj", dims.k, dims.v, turned);
+  heads.q = norm(f, layer.modules.at(names.q_norm), seen_to_rotate(f, dims, make("self_attn.q_proj"), dims.a, false));
+  heads.k = norm(f, layer.modules.at(names.k_norm), seen_to_rotate(f, dims, make("self_attn.k_proj"), dims.k, turned));
+  heads.v = seen_as_heads(f, make("self_attn.v_proj"), dims.k, dims.v, turned);
   return heads;
 }
 
 Heads LlamaArchitecture::project_plain(Forward& f, const LayerContext& layer, const Tensor& hidden, bool turns) const {
   const KindDims& dims = layer.dims;
-  const auto make = [&](const char* name, const Size& heads, const Size& width, bool cut) {
-    return seen_as_heads(f, apply_linear(f, layer.modules.at(name), hidden), heads, width, cut);
+  const auto make = [&](const char* name, const Size& heads, bool turned) {
+    const Tensor x = apply_linear(f, layer.modules.at(name), hidden);
+    return turns ? seen_to_rotate(f, dims, x, heads, turned) : seen_as_heads(f, x, heads, dims.d, turned);
   };
   const bool turned = turns_keys(f, layer.kind);
   Heads heads;
-  const bool cuts = turns && cuts_heads(f, dims);
-  heads.q = make("self_attn.q_proj", dims.a, dims.d, cuts);
-  heads.k = make("self_attn.k_proj", dims.k, dims.d, cuts || turned);
-  heads.v = make("self_attn.v_proj", dims.k, dims.v, turned);
+  heads.q = make("self_attn.q_proj", dims.a, false);
+  heads.k = make("self_attn.k_proj", dims.k, turned);
+  heads.v = seen_as_heads(f, apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden), dims.k, dims.v, turned);
   return heads;
 }
 
@@ -133,9 +135,8 @@ Heads LlamaArchitecture::project_with_whole_norms(Forward& f, const LayerContext
   heads.q = norm(f, modules.at("self_attn.q_norm"), apply_linear(f, modules.at("self_attn.q_proj"), hidden));
   heads.k = norm(f, modules.at("self_attn.k_norm"), apply_linear(f, modules.at("self_attn.k_proj"), hidden));
   heads.v = apply_linear(f, modules.at("self_attn.v_proj"), hidden);
-  const bool turns = cuts_heads(f, dims);
-  heads.q = seen_as_heads(f, heads.q, dims.a, dims.d, turns);
-  heads.k = seen_as_heads(f, heads.k, dims.k, dims.d, turns);
+  heads.q = seen_to_rotate(f, dims, heads.q, dims.a, false);
+  heads.k = seen_to_rotate(f, dims, heads.k, dims.k, false);
   heads.v = seen_as_heads(f, heads.v, dims.k, dims.v);
   return heads;
 }

@@ -41,6 +41,11 @@ class LlamaArchitecture : public Architecture {
   // Norms over all heads of q and of k together.
   [[nodiscard]] Heads project_with_whole_norms(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   virtual void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const;
+  // Whether a kernel rotates q and k: it takes and gives heads behind tokens, whatever lies before and after it.
+  [[nodiscard]] virtual bool rotates_by_kernel(const Forward& f) const;
+  // A projection of q or k as heads that are rotated next; `copied`: its gradient comes with heads first whatever the attention.
+  [[nodiscard]] Tensor seen_to_rotate(Forward& f, const KindDims& dims, const Tensor& x, const Size& heads,
+                                      bool copied) const;
   // Modules of an attention beside q_proj, k_proj and v_proj.
   struct AttentionNames {
     const char* output;

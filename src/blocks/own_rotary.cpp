@@ -69,6 +69,20 @@ void rotate_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads) {
   heads.k = std::move(k_back);
 }
 
+void rotate_in_fp32_twice(Forward& f, const LayerInputs& inputs, Heads& heads) {
+  Recorder& r = f.r;
+  const auto rotated = [&](const Tensor& x) {
+    Tensor straight = r.mul(r.cast(x, DType::fp32), inputs.cos, "rotated by cos");
+    Tensor turned = rotate_half(f, r.cast(x, DType::fp32));
+    turned = r.mul(std::move(turned), inputs.sin, "rotated by sin");
+    return r.add(std::move(straight), std::move(turned), "rotated");
+  };
+  const Tensor q = rotated(heads.q), k = rotated(heads.k);
+  Tensor q_back = r.cast(q, heads.q.dtype()), k_back = r.cast(k, heads.k.dtype());
+  heads.q = std::move(q_back);
+  heads.k = std::move(k_back);
+}
+
 void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads) {
   Recorder& r = f.r;
   const Size& rotary = inputs.cos.width();

@@ -14,6 +14,8 @@ namespace membill {
 void rotate_by_wide_tables(Forward& f, const LayerInputs& inputs, Heads& heads);
 // cohere: heads in fp32 while they are rotated.
 void rotate_in_fp32(Forward& f, const LayerInputs& inputs, Heads& heads);
+// modernbert: the same, with a copy for each of the two products.
+void rotate_in_fp32_twice(Forward& f, const LayerInputs& inputs, Heads& heads);
 // phi3: the rotated columns and the rest concatenated at once. Results lie as (b, heads, s, d).
 void rotate_part(Forward& f, const LayerInputs& inputs, Heads& heads);
 // glm4_moe, minimax_m2, nemotron: the same, both rotated before either is concatenated.

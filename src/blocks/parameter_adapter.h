@@ -12,6 +12,8 @@ class AdaptedParameter {
   [[nodiscard]] Parameter& get();
 
  private:
+  [[nodiscard]] Tensor experts_with_adapters() const;
+
   Forward& f_;
   Module& module_;
   Tensor left_, right_;  // factors of the experts' adapters in the parameter's type

@@ -41,6 +41,7 @@ constexpr std::array kArguments{
     Argument{"vllm_mode", Kind::text},
     Argument{"vllm_gpu_memory_utilization", Kind::number},
     Argument{"vllm_enable_sleep_mode", Kind::flag},
+    Argument{"vllm_importance_sampling_correction", Kind::flag},
 };
 
 template <typename T>

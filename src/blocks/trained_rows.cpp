@@ -13,9 +13,8 @@ Parameter with_trained_rows(Forward& f, const Module& module) {
   table.label = module.weight.label;
   if (!r.needs_node({&delta})) return table;
   r.record({&table.value}, {r.edge(delta)},
-           [kept = r.saved(index), shape = delta.shape(), type = delta.dtype()](Recorder& rec, Gradients&) {
-             return Gradients{rec.empty(shape, type, "gradient of trained rows")};
-           });
+           [kept = r.saved(index), kept_delta = r.saved(delta), shape = delta.shape(), type = delta.dtype()](
+               Recorder& rec, Gradients&) { return Gradients{rec.empty(shape, type, "gradient of trained rows")}; });
   return table;
 }
 

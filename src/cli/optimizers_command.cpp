@@ -21,6 +21,7 @@ std::string_view width_word(StateWidth width) {
 std::string_view shape_word(StateShape shape) {
   switch (shape) {
     case StateShape::full: return "";
+    case StateShape::twice: return ", two an element in one tensor";
     case StateShape::factored_rows_and_columns: return ", a row and a column of a matrix";
     case StateShape::factored_of_matrices: return ", a row and a column of a matrix, none of a vector";
     case StateShape::one_per_tensor: return ", one a tensor";

@@ -17,7 +17,8 @@ Sides sides_of(const SymbolTable& symbols, const Shape& shape) {
 
 }  // namespace
 
-// get_orthogonal_matrix: a singular value decomposition in fp32, and the product that nobody asks for.
+// get_orthogonal_matrix: a singular value decomposition in fp32, and the product that nobody asks for. The projection of an fp32
+// gradient is a view of the decomposition, all of whose vectors stay.
 void GaloreStep::make_projection(const Shape& shape, DType type) const {
   const Sides sides = sides_of(r_.symbols(), shape);
   const Size rank = states_.rank(shape);
@@ -28,6 +29,8 @@ void GaloreStep::make_projection(const Shape& shape, DType type) const {
   const Tensor diagonal = make({rank, rank}, DType::fp32);
   const Tensor product = make({sides.larger, rank}, DType::fp32);
   r_.use_matmul_workspace();
+  const bool tall = sides.larger == shape.rows;
+  if (type == DType::fp32) states_.adopt("optimizer.projector", tall ? right : left);
 }
 
 void GaloreStep::project(const TrainedParameter& trained, bool has_states) {
@@ -38,13 +41,9 @@ void GaloreStep::project(const TrainedParameter& trained, bool has_states) {
   r_.use_matmul_workspace();
 }
 
-// The projection of an fp32 gradient is a view of the decomposition, all of whose vectors stay.
 void GaloreStep::create_states(const TrainedParameter& trained) {
-  states_.create(trained);
-  if (!is_hidden_matrix(trained) || trained.parameter->gradient.dtype() != DType::fp32) return;
-  const Shape& shape = trained.parameter->value.shape();
-  const Size& side = sides_of(r_.symbols(), shape).smaller;
-  states_.add("optimizer.projector", (side - states_.rank(shape)) * side, DType::fp32, trained);
+  const bool has_projector = is_hidden_matrix(trained) && trained.parameter->gradient.dtype() == DType::fp32;
+  states_.create(trained, has_projector ? std::optional(StateShape::projector) : std::nullopt);
 }
 
 void GaloreStep::adapt(const TrainedParameter& trained, bool has_states, const Shape& shape) {
@@ -101,7 +100,8 @@ void ApolloStep::update(const TrainedParameter& trained, bool has_states) {
   update_ = scaled_;
 }
 
-// adamw8bit.py: the parameter's place is taken by the projected gradient while bitsandbytes updates; a copy of it comes back.
+// adamw8bit.py: the projected gradient takes the place of the parameter's data while bitsandbytes updates; then a copy of them comes
+// back, and is the parameter from there on.
 void Galore8BitStep::update(const TrainedParameter& trained, bool has_states) {
   const Shape& shape = trained.parameter->value.shape();
   const DType type = trained.parameter->value.dtype();
@@ -110,9 +110,10 @@ void Galore8BitStep::update(const TrainedParameter& trained, bool has_states) {
     return;
   }
   project(trained, has_states);
-  Tensor saved = make(shape, type);
+  std::shared_ptr<Storage>& data = trained.parameter->value.body().storage;
+  const Tensor copy = r_.empty(shape, type, trained.parameter->label, data->item());
   const Tensor place = make(states_.projected(shape), type);
-  saved.drop();  // what lay in its place goes
+  data = copy.body().storage;
   trained.parameter->gradient = gradient_;
   if (!has_states) create_states(trained);
   const Tensor back = make(shape, type);
@@ -128,20 +129,21 @@ void MuonStep::adapt(const TrainedParameter& trained) {
   root_ = std::move(quotient);
 }
 
-// _zeropower_via_newtonschulz: products of the smaller side in bf16; the locals of a turn live until the next assigns them.
+// _zeropower_via_newtonschulz: products of the smaller side in bf16; the locals of a turn live until the next assigns them. Its sums
+// with a product (addmm) take no workspace, but where the one added is transposed.
 Tensor MuonStep::orthogonal(const Shape& shape) const {
   const Size& side = sides_of(r_.symbols(), shape).smaller;
+  const bool turned = r_.symbols().evaluate(shape.rows) > r_.symbols().evaluate(shape.width);
   Tensor result = make(shape, DType::bf16), gram, polynomial;
   { const Tensor norm = scalar(DType::bf16), clamped = scalar(DType::bf16); }
-  const auto product = [&](Tensor& into, const Shape& of) {
-    Tensor made = make(of, DType::bf16);
-    r_.use_matmul_workspace();
-    into = std::move(made);
-  };
   for (int i = 0; i < kNewtonSchulzSteps; ++i) {
-    product(gram, {side, side});
-    product(polynomial, {side, side});
-    product(result, shape);
+    Tensor square = make({side, side}, DType::bf16);
+    r_.use_matmul_workspace();
+    gram = std::move(square);
+    polynomial = make({side, side}, DType::bf16);
+    Tensor next = make(shape, DType::bf16);
+    if (turned && i == 0) r_.use_matmul_workspace();
+    result = std::move(next);
   }
   return result;
 }
@@ -149,7 +151,6 @@ Tensor MuonStep::orthogonal(const Shape& shape) const {
 void MuonStep::update(const TrainedParameter& trained, bool has_states) {
   if (!has_states) states_.create(trained);
   if (!is_hidden_matrix(trained)) return adapt(trained);
-  root_.drop();
   update_ = make(trained.parameter->value.shape(), trained.parameter->gradient.dtype());
   update_ = orthogonal(trained.parameter->value.shape());
 }

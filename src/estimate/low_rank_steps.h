@@ -62,6 +62,7 @@ class MuonStep : public ParameterStep {
   void update(const TrainedParameter& trained, bool has_states) override;
   [[nodiscard]] bool has_groups() const override { return true; }
   [[nodiscard]] bool makes_states_first() const override { return true; }
+  void end_group() override { root_.drop(); }
 
  private:
   void adapt(const TrainedParameter& trained);

@@ -33,20 +33,40 @@ DType OptimizerStates::own_type(const TrainedParameter& trained) const {
   return trained.master.defined() || trained.master_on_host ? DType::fp32 : trained.parameter->value.dtype();
 }
 
-void OptimizerStates::create(const TrainedParameter& trained) {
+void OptimizerStates::create(const TrainedParameter& trained, std::optional<StateShape> but) {
   if (row_.fused_step_counter && row_.has_fused && plan_.optimizer_impl == OptimizerImpl::fused)
     add("optimizer.step", Size(1), DType::fp32, trained);
   const bool by_adam = row_.matrices_only && !is_hidden_matrix(trained);
   std::vector<Scale> scales;
-  for (const OptimizerState& state : by_adam ? adam_states() : row_.states) create_state(state, trained, scales);
+  if (row_.scales_first)
+    for (const OptimizerState& state : row_.states) create_scales(state, trained);
+  for (const OptimizerState& state : by_adam ? adam_states() : row_.states)
+    if (state.shape != but) create_state(state, trained, scales);
   for (const Scale& scale : scales) add(scale.item, scale.blocks, DType::fp32, trained);
+}
+
+// A state that holds two elements for each of a parameter is quantised where one that holds one is.
+bool OptimizerStates::is_quantized(const OptimizerState& state, const Size& elements,
+                                   const TrainedParameter& trained) const {
+  const Size& counted = state.shape == StateShape::twice ? trained.elements : elements;
+  return is_blockwise(state.width) && !stays_unquantized(counted, trained);
+}
+
+void OptimizerStates::create_scales(const OptimizerState& state, const TrainedParameter& trained) {
+  for (const Size& elements : elements_of(state, trained)) {
+    if (!is_quantized(state, elements, trained)) continue;
+    create_tables();
+    const Size blocks = r_.symbols().ceil_div(trained.elements, Size(row_.block));
+    add("optimizer." + std::string(state.id), state.shape == StateShape::twice ? Size(2) * blocks : blocks, DType::fp32,
+        trained);
+  }
 }
 
 void OptimizerStates::create_state(const OptimizerState& state, const TrainedParameter& trained,
                                    std::vector<Scale>& scales) {
   for (const Size& elements : elements_of(state, trained)) {
     if (elements.is_zero()) continue;
-    if (is_blockwise(state.width) && !stays_unquantized(elements, trained)) {
+    if (is_quantized(state, elements, trained)) {
       add_quantized(state, elements, trained, scales);
       continue;
     }
@@ -65,6 +85,7 @@ void OptimizerStates::add_quantized(const OptimizerState& state, const Size& ele
   const std::string item = "optimizer." + std::string(state.id);
   add_state(item, state.width == StateWidth::blockwise_4bit ? r_.symbols().ceil_div(elements, Size(2)) : elements,
             DType::uint8, trained);
+  if (row_.scales_first) return;
   const Size blocks = r_.symbols().ceil_div(elements, Size(row_.block));
   if (!row_.whole_blocks_only) {
     scales.push_back({item, blocks});
@@ -72,6 +93,11 @@ void OptimizerStates::add_quantized(const OptimizerState& state, const Size& ele
   }
   add(item, blocks, DType::fp32, trained);
   if (row_.table_per_state > 0) add("optimizer.tables", Size(row_.table_per_state), DType::uint8, trained);
+}
+
+void OptimizerStates::adopt(const std::string& item, Tensor made) {
+  made.body().storage->set_item(r_.writer().item(item));
+  kept_.push_back(std::move(made));
 }
 
 void OptimizerStates::create_tables() {
@@ -156,6 +182,7 @@ std::vector<Size> OptimizerStates::elements_of(const OptimizerState& state, cons
   const Shape& shape = trained.parameter->value.shape();
   switch (state.shape) {
     case StateShape::full: return {trained.elements};
+    case StateShape::twice: return {Size(2) * trained.elements};
     case StateShape::one_per_tensor: return {Size(1)};
     case StateShape::factored_rows_and_columns:
     case StateShape::factored_of_matrices: {

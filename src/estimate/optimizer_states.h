@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,10 @@ class OptimizerStates {
   OptimizerStates(Recorder& recorder, const TrainingPlan& plan, const OptimizerRow& row)
       : r_(recorder), plan_(plan), row_(row) {}
 
-  // The states of one parameter. The first quantised one also brings the code tables.
-  void create(const TrainedParameter& trained);
+  // The states of one parameter, but those of shape `but`. The first quantised one also brings the code tables.
+  void create(const TrainedParameter& trained, std::optional<StateShape> but = {});
+  // Makes a state of what a step has made.
+  void adopt(const std::string& item, Tensor made);
   // Type of the state that the optimizer reads and writes at its step; temporaries have it too.
   [[nodiscard]] DType own_type(const TrainedParameter& trained) const;
   // Rank of a hidden matrix's projected gradient, and its shape: the larger side stays.
@@ -42,6 +45,9 @@ class OptimizerStates {
   };
 
   void create_state(const OptimizerState& state, const TrainedParameter& trained, std::vector<Scale>& scales);
+  void create_scales(const OptimizerState& state, const TrainedParameter& trained);
+  [[nodiscard]] bool is_quantized(const OptimizerState& state, const Size& elements,
+                                  const TrainedParameter& trained) const;
   void add_quantized(const OptimizerState& state, const Size& elements, const TrainedParameter& trained,
                      std::vector<Scale>& scales);
   [[nodiscard]] std::vector<Size> elements_of(const OptimizerState& state, const TrainedParameter& trained) const;

@@ -85,6 +85,7 @@ void OptimizerRun::step_in_loop(ParameterStep& loop) {
   };
   if (!loop.has_groups()) return pass(everyone);
   pass([](const TrainedParameter& one) { return !is_hidden_matrix(one); });
+  loop.end_group();
   pass([](const TrainedParameter& one) { return is_hidden_matrix(one); });
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "estimate/adam_mini_step.h"
 #include "estimate/factored_steps.h"
 #include "estimate/low_rank_steps.h"
 #include "estimate/stable_step.h"
@@ -22,6 +23,7 @@ struct LoopOfOptimizer {
 };
 
 constexpr std::array kLoops{
+    LoopOfOptimizer{"adam-mini", &new_step<AdamMiniStep>},
     LoopOfOptimizer{"adafactor", &new_step<AdafactorStep>},
     LoopOfOptimizer{"adalomo", &new_step<AdaLomoStep>},
     LoopOfOptimizer{"apollo-adamw", &new_step<ApolloStep>},

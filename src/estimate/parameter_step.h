@@ -21,6 +21,8 @@ class ParameterStep {
   virtual void update(const TrainedParameter& trained, bool has_states) = 0;
   // Whether hidden matrices are a group of their own, behind all others.
   [[nodiscard]] virtual bool has_groups() const { return false; }
+  // The first group is done; locals of an optimizer of its own go.
+  virtual void end_group() {}
   // Whether a group's states are all there before its first update.
   [[nodiscard]] virtual bool makes_states_first() const { return false; }
   // Of an optimizer that updates inside the backward: whether a parameter's turn comes only when the next one's gradient is there.

@@ -6,6 +6,14 @@
 #include "blocks/trl_grpo.h"
 
 namespace membill {
+namespace {
+
+// vLLM's log-probabilities are compared with those of the model itself.
+bool corrects_sampling(const TrainingPlan& plan) {
+  return stage_flag(plan, "use_vllm") && stage_word(plan, "vllm_importance_sampling_correction") != "false";
+}
+
+}  // namespace
 
 bool generates(Stage stage) { return stage == Stage::grpo || stage == Stage::ppo; }
 
@@ -52,8 +60,8 @@ void Rollout::run(Forward& f, const Architecture& architecture, JobModules& job,
     if (autocast) r_.begin_autocast(*autocast);
     score(f, architecture, job, reference);
     if (autocast) r_.end_autocast();
-    if (plan_.accumulate % sizes_.every != 0)
-      fresh.push_back(column(completions, DType::fp32, "old log-probabilities"));
+    if (drifts()) fresh.push_back(column(completions, DType::fp32, "old log-probabilities"));
+    if (corrects_sampling(plan_)) fresh.push_back(column(completions, DType::fp32, "log-probabilities of vLLM"));
     if (reference != nullptr) fresh.push_back(column(completions, DType::fp32, "log-probabilities of the reference"));
   }
   std::vector<Tensor> shuffled;
@@ -62,6 +70,8 @@ void Rollout::run(Forward& f, const Architecture& architecture, JobModules& job,
   fresh.clear();
   buffered_ = std::move(shuffled);
 }
+
+bool Rollout::drifts() const { return plan_.accumulate % sizes_.every != 0 || corrects_sampling(plan_); }
 
 // Where the engine gathers the whole model for it, nothing of the engine acts until it is over.
 void Rollout::generate(Forward& f, const Architecture& architecture, JobModules& job, const Size& rows,
@@ -83,8 +93,7 @@ void Rollout::generate(Forward& f, const Architecture& architecture, JobModules&
 void Rollout::score(Forward& f, const Architecture& architecture, JobModules& job, const ReferenceModel* reference) {
   const Tensor ids = r_.empty({dims_.N, Size(1)}, DType::int64, "prompts and completions of a micro-batch");
   const Size counted = dims_.b * sizes_.completion;
-  const bool drifts = plan_.accumulate % sizes_.every != 0 || stage_flag(plan_, "use_vllm");
-  if (drifts) grpo_score(f, architecture, {&job.model, true}, ids, counted);
+  if (drifts()) grpo_score(f, architecture, {&job.model, true}, ids, counted);
   if (reference != nullptr) grpo_score(f, architecture, *reference, ids, counted);
 }
 

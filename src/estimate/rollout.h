@@ -35,6 +35,7 @@ class Rollout {
  private:
   void generate(Forward& f, const Architecture& architecture, JobModules& job, const Size& rows,
                 std::optional<DType> autocast);
+  [[nodiscard]] bool drifts() const;  // whether the model's log-probabilities of now will be old ones
   void score(Forward& f, const Architecture& architecture, JobModules& job, const ReferenceModel* reference);
 
   Recorder& r_;

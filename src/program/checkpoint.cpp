@@ -15,7 +15,8 @@ namespace membill {
 struct Recorder::CheckpointCall {
   std::function<Tensor(Tensor)> body;
   std::optional<DType> autocast;
-  std::int64_t saves = 0;  // tensors that autograd saves inside
+  std::vector<CachedCopy> copies;  // of weights, where autocast is on for the whole backward (torch.amp.custom_bwd)
+  std::int64_t saves = 0;          // tensors that autograd saves inside
   CheckpointKind kind;
   const char* back = nullptr;     // names an input whose data comes back; null: it has stayed
   std::vector<Tensor> inputs;     // the block's, then those of its variables
@@ -63,6 +64,7 @@ Tensor Recorder::run_checkpoint_again(CheckpointCall& call, const Tensor& input)
   muted_ = false;
   if (call.kind.reentrant) call.held = std::move(held_);
   held_ = std::move(outer_held);
+  if (call.kind.reentrant && call.kind.offload) call.copies = std::exchange(copies_, {});
   if (call.autocast) end_autocast();
   copies_ = std::move(outer_copies);
   grad_enabled_ = false;
@@ -233,6 +235,7 @@ Gradients Recorder::CheckpointCall::backward(Recorder& recorder, Gradients& grad
       if (!gradients[i].defined())
         gradients[i] = recorder.empty(shapes[i].shape(), shapes[i].dtype(), "gradient of an unused output, zeros");
     recorder.backward_from(recompute(recorder, leaves), gradients);
+    copies.clear();
     if (kind.finished)
       kind.finished(recorder.detach(returned.defined() ? returned : inputs.front()),
                     recorder.detach(leaves.front().gradient));

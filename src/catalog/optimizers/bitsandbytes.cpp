@@ -12,8 +12,11 @@ constexpr const char* kBitsandbytesSource =
 
 constexpr OptimizerState kFirst8{"m", "first moment", StateWidth::blockwise_8bit};
 constexpr OptimizerState kSecond8{"v", "second moment", StateWidth::blockwise_8bit};
-constexpr OptimizerState kSlow8{"slow", "slow average of the gradients", StateWidth::blockwise_8bit};
-constexpr OptimizerState kSlow32{"slow", "slow average of the gradients", StateWidth::fp32};
+// AdEMAMix keeps its fast and its slow average in one tensor (bitsandbytes/optim/ademamix.py _get_state_double_buffer).
+constexpr OptimizerState kAverages8{"averages", "fast and slow average of the gradients", StateWidth::blockwise_8bit,
+                                    StateShape::twice};
+constexpr OptimizerState kAverages32{"averages", "fast and slow average of the gradients", StateWidth::fp32,
+                                     StateShape::twice};
 
 struct Names {
   std::string_view name;
@@ -31,6 +34,7 @@ OptimizerRow row_8bit(Names names, std::vector<OptimizerState> states, std::int6
   row.block = kBlock;
   row.minimum_elements = kSmallest8bit;
   row.embeddings_in_32bit = true;
+  row.scales_first = row.states.front().shape == StateShape::twice;
   row.code_tables = tables * kCodeTable;
   row.paged = paged;
   row.paged_minimum = paged ? kSmallestPaged : 0;
@@ -77,14 +81,15 @@ std::vector<OptimizerRow> bitsandbytes_optimizers() {
       row_32bit({"lion-32bit", "Lion of bitsandbytes: one fp32 state", {}}, {kFirstMoment32}),
       row_32bit({"paged-lion-32bit", "the same in memory that may leave the card", {"paged_lion"}}, {kFirstMoment32},
                 true),
-      row_8bit({"ademamix-8bit", "AdEMAMix of bitsandbytes: three 8-bit states", {"ademamix8bit"}},
-               {kFirst8, kSlow8, kSecond8}, 2),
+      row_8bit(
+          {"ademamix-8bit", "AdEMAMix of bitsandbytes: two averages and a second moment in 8 bits", {"ademamix8bit"}},
+          {kAverages8, kSecond8}, 2),
       row_8bit({"paged-ademamix-8bit", "the same in memory that may leave the card", {"paged_ademamix8bit"}},
-               {kFirst8, kSlow8, kSecond8}, 2, true),
-      row_32bit({"ademamix", "AdEMAMix of bitsandbytes: three fp32 states", {"ademamix_32bit"}},
-                {kFirstMoment32, kSlow32, kSecondMoment32}),
+               {kAverages8, kSecond8}, 2, true),
+      row_32bit({"ademamix", "AdEMAMix of bitsandbytes: two averages and a second moment in fp32", {"ademamix_32bit"}},
+                {kAverages32, kSecondMoment32}),
       row_32bit({"paged-ademamix-32bit", "the same in memory that may leave the card", {"paged_ademamix"}},
-                {kFirstMoment32, kSlow32, kSecondMoment32}, true),
+                {kAverages32, kSecondMoment32}, true),
       row_8bit({"rmsprop-bnb-8bit", "RMSprop of bitsandbytes: one 8-bit state", {}}, {kSecond8}, 1),
       row_32bit({"rmsprop-bnb-32bit", "RMSprop of bitsandbytes: one fp32 state", {"rmsprop_bnb"}}, {kSecondMoment32}),
   };

@@ -41,6 +41,7 @@ constexpr KeyRow kRows[] = {
     {"vllm_mode", "colocate", "on the same cards or elsewhere", {}, "grpo_config.py"},
     {"vllm_gpu_memory_utilization", "0.3", "share of a card that vLLM takes", {}, "grpo_config.py"},
     {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains", {}, "grpo_config.py"},
+    {"vllm_importance_sampling_correction", "true", "the model scores what vLLM generated", {}, "grpo_config.py"},
     {"packing", "false", "several samples share a sequence"},
     {"packing_strategy", "bfd", "how samples are packed; bfd joins them without padding"},
     {"padding_free", "false", "samples are joined without padding"},
@@ -194,6 +195,8 @@ void read_stage(const std::string& trainer, KeyReader& reader, Draft& draft) {
     lengths.prompt = reader.count("max_prompt_length", 1);
     lengths.batch = reader.count("per_device_train_batch_size", 1).value_or(lengths.batch);
     if (reader.flag("use_liger_loss")) draft.set("stage_args.use_liger_loss", Value::of(true));
+    if (reader.maybe_flag("vllm_importance_sampling_correction") == false)
+      draft.set("stage_args.vllm_importance_sampling_correction", Value::of(false));
     return read_rollout(lengths, reader, draft);
   }
   std::string stage = trainer == "cpo" ? "simpo" : trainer;
