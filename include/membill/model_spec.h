@@ -93,6 +93,19 @@ struct LinearAttentionShape {
   std::int64_t kernel = 0;  // tokens that its convolution sees
 };
 
+// A state space layer: mamba's second version, whose heads share a decay, or its first (`time_step_rank` > 0), whose channels each have
+// their own. It stands in the place of the attention, or beside it where that has heads, too (falcon_h1).
+struct StateSpaceShape {
+  std::int64_t heads = 0, head_dim = 0;  // its inner width is their product; first version: channels of width 1
+  std::int64_t groups = 1;               // of heads that share what goes into the state and what reads it
+  std::int64_t state = 0;                // width of a head's state
+  std::int64_t kernel = 0;               // tokens that its convolution sees
+  std::int64_t chunk = 0;                // tokens that are worked on at once; 0: one after the other
+  std::int64_t time_step_rank = 0;
+  bool gate_after_norm = false;  // its norm comes before its gate (falcon_h1)
+  [[nodiscard]] std::int64_t inner() const { return heads * head_dim; }
+};
+
 // Feed-forward part of one layer kind.
 struct MlpShape {
   std::int64_t intermediate = 0;  // width of the dense MLP; 0 = none
@@ -110,12 +123,14 @@ struct MoeShape {
   std::int64_t shared_intermediate = 0;  // total width of the shared experts; 0 = none
   bool normalised = false;               // the weights of a token's experts are divided by their sum (norm_topk_prob)
   std::int64_t groups = 1;               // groups of experts that the router chooses from first (deepseek)
+  std::int64_t latent = 0;  // width that the experts work in, behind a projection; 0: the hidden size (nemotron_h)
 };
 
 // One kind of layer: its shapes and its tensors. Layers of a kind are identical.
 struct LayerKind {
   AttentionShape attention;
   std::optional<LinearAttentionShape> linear_attention;  // in place of `attention`, whose numbers are then of no use
+  std::optional<StateSpaceShape> state_space;
   MlpShape mlp;
   std::optional<MoeShape> moe;
   bool parallel_residual = false;   // attention and MLP read the same hidden states and are added together

@@ -16,8 +16,9 @@ namespace {
 // The mask that the model passes to a layer of `kind`, alone; of tables by layer type, those of its type.
 LayerInputs inputs_of(const LayerKind& kind, LayerInputs inputs) {
   const bool sliding = kind.attention.sliding_window.has_value();
-  if (kind.linear_attention || sliding) inputs.mask.drop();
-  if (kind.linear_attention || !sliding) inputs.local_mask.drop();
+  const bool unmasked = kind.linear_attention || (kind.state_space && kind.attention.heads == 0);
+  if (unmasked || sliding) inputs.mask.drop();
+  if (unmasked || !sliding) inputs.local_mask.drop();
   if (!inputs.local_cos.defined()) return inputs;
   for (Tensor* table : {sliding ? &inputs.cos : &inputs.local_cos, sliding ? &inputs.sin : &inputs.local_sin})
     table->drop();

@@ -9,6 +9,7 @@ namespace membill {
 [[nodiscard]] Tensor channels_first(Forward& f, const Tensor& x);
 
 // torch.nn.functional.conv1d over each channel by itself, into `shape`: a contiguous copy of the input while it runs.
-[[nodiscard]] Tensor channel_convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape);
+[[nodiscard]] Tensor channel_convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape,
+                                         Parameter* bias = nullptr);
 
 }  // namespace membill

@@ -140,17 +140,20 @@ Tensor run_experts(Forward& f, const LayerContext& layer, const std::string& pre
   const Size pairs = f.dims.N * layer.dims.top;
   const Shape column{pairs, Size(1)};
   AdaptedParameter down(f, layer.modules.at(prefix + "down_proj")),
-      gate_up(f, layer.modules.at(prefix + "gate_up_proj"));
+      gate_up(f, layer.modules.at(prefix + (shape.gated ? "gate_up_proj" : "up_proj")));
   const Dispatch d = dispatch(f, layer, hidden, routing);
   Tensor biases;
   const auto pick_biases = [&](const std::string& name, const Size& width) {
     if (shape.biases) biases = expert_biases(f, layer, layer.modules.at(prefix + name).weight, d, width);
   };
-  const Size both = Size(2) * layer.dims.expert_width;
+  const Size both = shape.gated ? Size(2) * layer.dims.expert_width : layer.dims.expert_width;
   pick_biases("gate_up_proj_bias", both);
   Tensor out = r.grouped_linear(d.rows, gate_up.get(), d.offsets, both);
   if (shape.biases) out = r.add_in_place(std::move(out), biases);
-  out = shape.gate ? shape.gate(out) : gate_halves(f, layer, out);
+  if (shape.gated)
+    out = shape.gate ? shape.gate(out) : gate_halves(f, layer, out);
+  else
+    out = activation(f, layer.kind.mlp.activation, std::move(out));
   pick_biases("down_proj_bias", hidden.width());
   out = r.grouped_linear(out, down.get(), d.offsets, hidden.width());
   if (shape.biases) out = r.add_in_place(std::move(out), biases);

@@ -39,6 +39,7 @@ struct RouterShape {
 // (default: its halves, one through the activation).
 struct ExpertShape {
   bool biases = false;
+  bool gated = true;  // false: up_proj and an activation in the place of gate_up_proj and its gate
   std::function<Tensor(const Tensor& both)> gate = {};
 };
 // The fused experts called `prefix` ("mlp.experts."): rows as `hidden`.

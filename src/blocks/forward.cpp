@@ -23,6 +23,16 @@ LinearDims linear_dims(SymbolTable& symbols, const LinearAttentionShape& shape) 
   return dims;
 }
 
+StateSpaceDims space_dims(SymbolTable& symbols, const StateSpaceShape& shape) {
+  StateSpaceDims dims;
+  dims.heads = dimension(symbols, "hm", "heads of the state space", shape.heads);
+  dims.width = dimension(symbols, "dm", "width of its heads", shape.head_dim);
+  dims.groups = dimension(symbols, "g", "groups of its heads", shape.groups);
+  dims.state = dimension(symbols, "n", "width of its state", shape.state);
+  dims.kernel = dimension(symbols, "kc", "tokens that a convolution sees", shape.kernel);
+  return dims;
+}
+
 KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
   const AttentionShape& attention = kind.attention;
   KindDims dims;
@@ -43,6 +53,7 @@ KindDims kind_dims(SymbolTable& symbols, const LayerKind& kind) {
     dims.shared_width = dimension(symbols, "fs", "width of the shared experts", kind.moe->shared_intermediate);
   }
   if (kind.linear_attention) dims.linear = linear_dims(symbols, *kind.linear_attention);
+  if (kind.state_space) dims.space = space_dims(symbols, *kind.state_space);
   return dims;
 }
 

@@ -19,6 +19,11 @@ struct LinearDims {
   Size key_heads, value_heads, key_width, value_width, kernel;
 };
 
+// Of a state space layer.
+struct StateSpaceDims {
+  Size heads, width, groups, state, kernel;
+};
+
 // Symbols of one layer kind, as the formulas print them.
 struct KindDims {
   Size a, k, d;                                   // query heads, key/value heads, head dimension
@@ -27,6 +32,7 @@ struct KindDims {
   Size f;                                         // MLP width
   Size experts, top, expert_width, shared_width;  // MoE
   LinearDims linear;
+  StateSpaceDims space;
 };
 
 // Symbols of the whole model and plan.
@@ -224,8 +230,9 @@ struct Forward {
   std::vector<Tensor> caller_locals{};               // local variables of the code that calls the model
   Tensor layer_inputs{}, layer_input{};  // gemma4: what all layers get beside hidden states; the part of the next one
   std::array<Tensor, 4>
-      shared_keys{};       // gemma4: keys and values of full layers, then of sliding ones, for later layers
-  Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
+      shared_keys{};  // gemma4: keys and values of full layers, then of sliding ones, for later layers
+  Tensor
+      second_output{};  // attention weights in the tuple of the last layer: the loops of bloom, falcon, gpt_neo hold it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their
   // boundaries (flash attention's variable lengths).

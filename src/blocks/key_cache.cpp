@@ -31,7 +31,8 @@ constexpr std::array kFilling = {
     std::string_view("Qwen2VLForConditionalGeneration"), std::string_view("Qwen2_5_VLForConditionalGeneration"),
     std::string_view("Qwen3VLForConditionalGeneration"), std::string_view("Qwen3VLMoeForConditionalGeneration"),
     std::string_view("Qwen3_5ForConditionalGeneration"), std::string_view("Qwen3_5MoeForConditionalGeneration"),
-    std::string_view("Gemma3ForConditionalGeneration"),  std::string_view("LlavaForConditionalGeneration")};
+    std::string_view("Gemma3ForConditionalGeneration"),  std::string_view("LlavaForConditionalGeneration"),
+    std::string_view("MllamaForConditionalGeneration"),  std::string_view("InternVLForConditionalGeneration")};
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "blocks/deberta.h"
 #include "blocks/encoders.h"
 #include "blocks/falcon.h"
+#include "blocks/falcon_h1.h"
 #include "blocks/fused_llama.h"
 #include "blocks/gemma.h"
 #include "blocks/gpt2.h"
@@ -20,6 +21,7 @@
 #include "blocks/gpt_oss.h"
 #include "blocks/gptj.h"
 #include "blocks/granite.h"
+#include "blocks/granite_hybrid.h"
 #include "blocks/latent_attention.h"
 #include "blocks/lfm2.h"
 #include "blocks/liger.h"
@@ -32,6 +34,7 @@
 #include "blocks/mpt.h"
 #include "blocks/multi_axis_rotary.h"
 #include "blocks/nemotron.h"
+#include "blocks/nemotron_h.h"
 #include "blocks/olmo.h"
 #include "blocks/opt.h"
 #include "blocks/phi.h"
@@ -68,6 +71,7 @@ const MultiAxis<LlamaArchitecture, sectioned_tables, false> kQwen2Vl;
 const MultiAxis<LlamaArchitecture, interleaved_tables> kQwen3Vl;
 const MultiAxis<MixtralArchitecture, interleaved_tables> kQwen3VlMoe(kNormalisingRouter);
 const GraniteMoeArchitecture kGraniteMoe;
+const GraniteHybridArchitecture kGraniteHybrid;
 const Olmo3Architecture kOlmo3;
 const SeedOssArchitecture kSeedOss;
 const Exaone4Architecture kExaone4;
@@ -96,6 +100,7 @@ const ApertusArchitecture kApertus;
 const ArceeArchitecture kArcee;
 const Lfm2Architecture kLfm2;
 const NemotronArchitecture kNemotron;
+const NemotronHArchitecture kNemotronH;
 const GptOssArchitecture kGptOss;
 const Llama4Architecture kLlama4;
 const PhimoeArchitecture kPhimoe;
@@ -103,6 +108,7 @@ const Ernie45MoeArchitecture kErnie45Moe;
 const OptArchitecture kOpt;
 const BloomArchitecture kBloom;
 const FalconArchitecture kFalcon;
+const FalconH1Architecture kFalconH1;
 const PhiArchitecture kPhi;
 const StableLmArchitecture kStableLm;
 const Starcoder2Architecture kStarcoder2;
@@ -147,6 +153,7 @@ const std::array kPrograms = {
     Row{"ernie4_5_moe", &kErnie45Moe},
     Row{"exaone4", &kExaone4},
     Row{"falcon", &kFalcon},
+    Row{"falcon_h1", &kFalconH1},
     Row{"gemma", &kGemma},
     Row{"gemma2", &kGemma2},
     Row{"gemma3_text", &kGemma3},
@@ -165,6 +172,7 @@ const std::array kPrograms = {
     Row{"codegen", &kCodeGen},
     Row{"granite", &kGranite},
     Row{"granitemoe", &kGraniteMoe},
+    Row{"granitemoehybrid", &kGraniteHybrid},
     Row{"hunyuan_v1_dense", &kHunyuan},
     Row{"kimi_k2", &kDeepseekV3},
     Row{"lfm2", &kLfm2},
@@ -175,9 +183,11 @@ const std::array kPrograms = {
     Row{"ministral3", &kMinistral3},
     Row{"mistral", &kLlama},
     Row{"mixtral", &kMixtral},
+    Row{"mllama_text_model", &kLlama},
     Row{"modernbert", &kModernBert},
     Row{"mpt", &kMpt},
     Row{"nemotron", &kNemotron},
+    Row{"nemotron_h", &kNemotronH},
     Row{"olmo", &kOlmo},
     Row{"olmo2", &kOlmo2},
     Row{"olmo3", &kOlmo3},

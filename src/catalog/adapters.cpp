@@ -1,6 +1,7 @@
 #include "catalog/adapters.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <regex>
@@ -245,6 +246,9 @@ class Matcher {
       match_.failure = std::string(name_of_method()) + " does not work on embeddings";
     } else if (has_shapes_of_its_own(method_) && has_kind(ModuleKind::conv1d)) {
       match_.failure = std::string(name_of_method()) + " works on linears, not on Conv1D modules";
+    } else if (const AdaptedModule* output = find_mamba_output()) {
+      match_.failure = "PEFT refuses adapters on " + std::string(last_part(output->name)) + " of model type '" +
+                       model_.model_type + "'";
     }
     const std::string_view mlp = method_ == Method::ia3 ? ia3_feed_forward(model_.model_type) : std::string_view();
     for (AdaptedModule& module : match_.modules) {
@@ -257,6 +261,16 @@ class Matcher {
   [[nodiscard]] bool has_kind(ModuleKind kind) const {
     return std::any_of(match_.modules.begin(), match_.modules.end(),
                        [&](const AdaptedModule& module) { return module.module == kind; });
+  }
+
+  // peft 0.21.2 tuners/tuners_utils.py _check_lora_target_modules_mamba.
+  [[nodiscard]] const AdaptedModule* find_mamba_output() const {
+    constexpr std::array<std::string_view, 2> kTypes{"falcon_h1", "nemotron_h"};
+    const bool refuses = method_ == Method::lora || method_ == Method::dora || method_ == Method::adalora;
+    if (!refuses || std::find(kTypes.begin(), kTypes.end(), model_.model_type) == kTypes.end()) return nullptr;
+    const auto found = std::find_if(match_.modules.begin(), match_.modules.end(),
+                                    [](const AdaptedModule& module) { return last_part(module.name) == "out_proj"; });
+    return found == match_.modules.end() ? nullptr : &*found;
   }
 
   [[nodiscard]] std::string_view name_of_method() const {

@@ -34,6 +34,17 @@ void warn_of_linear_attention(const ModelSpec& model, const TrainingPlan& plan, 
         "causal_conv1d, where they are installed, keep less");
 }
 
+// transformers 5.24 utils hub_kernels.py use_kernel_func_from_hub_with_fallback.
+void warn_of_state_space(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  bool spaces = false;
+  for (const Section& section : model.sections)
+    for (const LayerKind& kind : section.kinds) spaces |= kind.state_space.has_value();
+  if (spaces && plan.stage != Stage::inference)
+    warnings.push_back(
+        "Mamba layers are billed as PyTorch's operators run them, which Transformers does where mamba-ssm and "
+        "causal-conv1d are not installed: an upper bound, their kernels keep far less");
+}
+
 // What stays whole on every rank although the engine shards.
 void warn_of_whole_tensors(const TrainingPlan& plan, std::vector<std::string>& warnings) {
   const bool fsdp = (plan.engine == Engine::fsdp || plan.engine == Engine::fsdp2) && shards_parameters(plan);
@@ -104,6 +115,7 @@ std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPla
         "checkpointing.offload without checkpoints is billed of TRL's SFT on one card or with replicas: here what is "
         "kept is billed on the card");
   warn_of_linear_attention(model, plan, warnings);
+  warn_of_state_space(model, plan, warnings);
   if (plan.precision == Precision::amp_bf16 && plan.weights == WeightFormat::fp16) {
     warnings.push_back("precision amp-bf16 over fp16 weights mixes two 16-bit formats");
   }

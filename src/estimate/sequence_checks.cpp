@@ -33,8 +33,9 @@ bool has_windows(const ModelSpec& model, std::int64_t seq) {
 
 bool has_other_attention(const ModelSpec& model) {
   return std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
-    return std::any_of(section.kinds.begin(), section.kinds.end(),
-                       [](const LayerKind& kind) { return kind.linear_attention || kind.attention.latent; });
+    return std::any_of(section.kinds.begin(), section.kinds.end(), [](const LayerKind& kind) {
+      return kind.linear_attention || kind.state_space || kind.attention.latent;
+    });
   });
 }
 

@@ -97,6 +97,16 @@ TEST_CASE("what a family does not model is a problem with its key") {
             "biases of the convolutions are not modelled");
   check_one(with(R"("model_type":"lfm2","layer_types":["conv"])"), "layer_types",
             "names 1 layers, but the model has 4");
+  check_one(with(R"("model_type":"granitemoehybrid","mamba_n_heads":8,"mamba_d_head":8,"num_experts_per_tok":2)"),
+            "mamba_n_heads", "8 heads of width 8 do not make an inner width of 128");
+  check_one(with(R"("model_type":"granitemoehybrid","mamba_n_heads":8,"layer_types":["mamba"])"), "layer_types",
+            "names 1 layers, but the model has 4");
+  check_one(with(R"("model_type":"falcon_h1","mamba_d_ssm":64,"mamba_n_heads":8,"mamba_n_groups":3)"), "mamba_n_groups",
+            "3 groups do not divide 8 heads");
+  check_one(with(R"("model_type":"nemotron_h","hybrid_override_pattern":"M-X")"), "hybrid_override_pattern",
+            "'X' is no layer");
+  check_one(with(R"("model_type":"mllama_text_model","cross_attention_layers":[4])"), "cross_attention_layers",
+            "names layer 4, but the model has 4");
   check_one(with(R"("model_type":"gemma4_text","head_dim":16,"num_kv_shared_layers":4)"), "num_kv_shared_layers",
             "leaves no layer of each type that has keys and values");
 }

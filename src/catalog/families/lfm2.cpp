@@ -20,7 +20,7 @@ std::int64_t lfm2_width(const ConfigReader& config) {
   return checked_mul(ceil_div(std::max<std::int64_t>(width, 1), multiple), multiple);
 }
 
-std::vector<bool> attending_layers(const ConfigReader& config, std::int64_t layers) {
+std::vector<bool> layers_without_convolution(const ConfigReader& config, std::int64_t layers) {
   const std::vector<std::string> types = config.words("layer_types");
   const std::vector<std::int64_t> listed = config.counts("full_attn_idxs");
   if (!types.empty() && static_cast<std::int64_t>(types.size()) != layers)
@@ -67,7 +67,7 @@ ModelSpec describe_lfm2(const Value& values, Problems& problems) {
   ModelSpec spec = read_dimensions(config, "lfm2", "Lfm2ForCausalLM");
   spec.tied_embeddings = config.flag("tie_embedding", config.flag("tie_word_embeddings", true));
   if (config.flag("conv_bias", false)) config.problem("conv_bias", "biases of the convolutions are not modelled");
-  const std::vector<bool> attends = attending_layers(config, spec.layers);
+  const std::vector<bool> attends = layers_without_convolution(config, spec.layers);
   Frame frame;
   frame.rotary = {};
   frame.final_norm = {};
