@@ -138,7 +138,7 @@ class Modules {
 
 // Items that programs allocate to.
 struct Items {
-  ItemPair embedding, block, boundary, loss_logits, loss_upcast, loss_probabilities, head;
+  ItemPair embedding, vision, block, boundary, loss_logits, loss_upcast, loss_probabilities, head;
   ItemId gradients = 0;
 };
 [[nodiscard]] Items define_items(TraceWriter& writer);
@@ -175,6 +175,7 @@ class ForwardHooks {
 };
 
 class KeyCache;
+struct TowerForward;
 
 // output_hidden_states=True: what each layer of a model gets.
 class HiddenStates {
@@ -224,7 +225,9 @@ struct Forward {
   std::vector<Tensor> caller_locals{};               // local variables of the code that calls the model
   Tensor layer_inputs{}, layer_input{};  // gemma4: what all layers get beside hidden states; the part of the next one
   std::array<Tensor, 4>
-      shared_keys{};       // gemma4: keys and values of full layers, then of sliding ones, for later layers
+      shared_keys{};  // gemma4: keys and values of full layers, then of sliding ones, for later layers
+  Tensor pixels{};    // of the batch's images
+  std::shared_ptr<TowerForward> tower{};  // that sees them
   Tensor second_output{};  // attention weights in the tuple of the last layer: bloom's and falcon's loop holds it
 
   // Whether a row holds documents that must not see each other: the model then makes their mask, unless its kernel takes their

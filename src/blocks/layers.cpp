@@ -87,6 +87,10 @@ Tensor activation(Forward& f, const std::string& name, Tensor x) {
   if (name == "silu" || name == "swish") return r.silu(std::move(x));
   if (name == "relu") return r.relu(std::move(x));
   if (name == "gelu_new") return gelu_new(f, x);
+  if (name == "quick_gelu") {
+    Tensor gate = r.sigmoid(r.mul_scalar(x, "scaled input of a sigmoid"));
+    return r.mul(std::move(x), std::move(gate), "quick gelu");
+  }
   if (name == "relu2") return r.square(r.relu(std::move(x)));
   return r.gelu(std::move(x));
 }
