@@ -148,6 +148,25 @@ struct Section {
   }
 };
 
+// The vision part of a multimodal model, as far as its program needs it. Its tensors are the census's section "vision".
+struct VisionSpec {
+  std::string wrapper_type, tower_type;  // Hugging Face's model types: "llava", "clip_vision_model"
+  std::string tower;                     // what the names of the tower's tensors begin with: "model.visual."
+  std::int64_t width = 0, heads = 0, depth = 0;
+  std::int64_t channels = 3;
+  std::int64_t patch = 0;           // pixels of a patch's side
+  std::int64_t temporal_patch = 1;  // pictures that a patch spans; a single one is repeated
+  std::int64_t merge = 1;           // patches of a side that become one token
+  std::int64_t image_size = 0;      // pixels of a side that every image is scaled to; 0: images come as they are
+  std::int64_t window = 0;          // pixels of a side that a layer attends to; 0: the whole image
+  std::vector<std::int64_t> whole_image_layers;  // which attend to all of an image, where others see windows
+  std::int64_t feature_layer = -1;               // from 0, whose input the projector reads; -1: the last one's output
+  std::vector<std::int64_t> deepstack_layers;    // whose outputs layers of the language model get, too
+  std::int64_t positions = 0;                    // rows of a learned table of places
+  std::string activation;
+  std::int64_t min_pixels = 0, max_pixels = 0;  // that the processor scales an image to, unless the job says others
+};
+
 struct ModelSpec {
   std::string name;        // what the user called it: preset, path, or "generic"
   std::string model_type;  // Hugging Face's model_type ("llama"); "generic" for --params models
@@ -171,7 +190,8 @@ struct ModelSpec {
   // Rows of the score that a sequence classifier of this decoder has for a head, as the file's `architectures` says; 0: it is a
   // language model. The census is the language model's; staged_model exchanges the head.
   std::int64_t labels = 0;
-  std::vector<Section> sections;  // the census, in named_parameters() order
+  std::vector<Section> sections;     // the census, in named_parameters() order
+  std::optional<VisionSpec> vision;  // of a multimodal model whose tower is known
   // A published total that replaces an unknown census (generic models given by --params); then `sections` may be empty.
   std::optional<std::int64_t> stated_parameters;
   bool dimensions_known = true;          // false: only a total was given, activations are unknown

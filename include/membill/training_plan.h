@@ -117,6 +117,14 @@ struct SavePlan {
   bool optimizer = true;       // with the optimizer's states
 };
 
+// Images of the batch, of a multimodal model. Their tokens are part of `seq`.
+struct VisionPlan {
+  std::int64_t images = 0;                              // of each sequence; 0: the batch is text
+  std::int64_t width = 0, height = 0;                   // of an image, pixels; 0: not said
+  std::optional<std::int64_t> min_pixels, max_pixels;   // that an image is scaled to; none: what the processor does
+  bool freeze_tower = false, freeze_projector = false;  // of full training; adapters freeze both
+};
+
 // Stage inference: what serves the model.
 struct InferencePlan {
   std::string engine = "transformers";  // transformers vllm sglang lmdeploy
@@ -171,6 +179,7 @@ struct TrainingPlan {
   EvaluationPlan evaluation;
   SavePlan save;
   InferencePlan inference;
+  VisionPlan vision;
   std::optional<std::int64_t> vocab_pad_to;
   double imbalance = 1.0;  // tokens of the fullest expert over the mean
   bool packing = false;

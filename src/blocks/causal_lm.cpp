@@ -9,6 +9,7 @@
 #include "blocks/key_cache.h"
 #include "blocks/layers.h"
 #include "blocks/loss.h"
+#include "blocks/vision.h"
 
 namespace membill {
 namespace {
@@ -79,6 +80,7 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
   HiddenStates own_states;
   if (architecture.keeps_hidden_states()) f.hidden_states = &own_states;
   Tensor hidden = architecture.embed(f, modules.outer, ids);
+  if (f.pixels.defined()) hidden = with_images(f, modules, std::move(hidden));
   if (f.locals.empty()) f.locals.push_back(f.checkpoint_inputs != nullptr ? hidden : r.detach(hidden));
   LayerInputs inputs = architecture.prepare(f, modules.outer, hidden);
   std::size_t section = modules.units.empty() ? 0 : modules.units.front().section;

@@ -158,6 +158,7 @@ Items define_items(TraceWriter& writer) {
   const ItemId backward = writer.item("activations.gradients"), loss_backward = writer.item("loss.gradient");
   Items items;
   items.embedding = {writer.item("activations.embedding"), backward};
+  items.vision = {writer.item("activations.vision"), backward};
   items.block = {writer.item("activations.block"), backward};
   items.boundary = {writer.item("activations.boundaries"), backward};
   items.loss_logits = {writer.item("loss.logits"), loss_backward};

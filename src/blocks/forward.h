@@ -144,7 +144,7 @@ class Modules {
 
 // Items that programs allocate to.
 struct Items {
-  ItemPair embedding, block, boundary, loss_logits, loss_upcast, loss_probabilities, head;
+  ItemPair embedding, vision, block, boundary, loss_logits, loss_upcast, loss_probabilities, head;
   ItemId gradients = 0;
 };
 [[nodiscard]] Items define_items(TraceWriter& writer);
@@ -181,6 +181,7 @@ class ForwardHooks {
 };
 
 class KeyCache;
+struct TowerForward;
 
 // output_hidden_states=True: what each layer of a model gets.
 class HiddenStates {
@@ -231,6 +232,8 @@ struct Forward {
   Tensor layer_inputs{}, layer_input{};  // gemma4: what all layers get beside hidden states; the part of the next one
   std::array<Tensor, 4>
       shared_keys{};  // gemma4: keys and values of full layers, then of sliding ones, for later layers
+  Tensor pixels{};                        // of the batch's images
+  std::shared_ptr<TowerForward> tower{};  // that sees them
   Tensor
       second_output{};  // attention weights in the tuple of the last layer: the loops of bloom, falcon, gpt_neo hold it
 

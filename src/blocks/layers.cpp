@@ -91,6 +91,10 @@ Tensor activation(Forward& f, const std::string& name, Tensor x) {
     const Tensor applied = r.relu(std::move(x));
     return r.square(applied);
   }
+  if (name == "quick_gelu") {
+    Tensor gate = r.sigmoid(r.mul_scalar(x, "scaled input of a sigmoid"));
+    return r.mul(std::move(x), std::move(gate), "quick gelu");
+  }
   return r.gelu(std::move(x));
 }
 

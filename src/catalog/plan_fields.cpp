@@ -6,7 +6,8 @@ namespace {
 
 std::vector<PlanFieldRow> plan_field_rows() {
   std::vector<PlanFieldRow> rows;
-  for (const auto& group : {method_fields(), optimizer_fields(), step_fields(), sharding_fields(), runtime_fields()}) {
+  for (const auto& group :
+       {method_fields(), optimizer_fields(), step_fields(), vision_fields(), sharding_fields(), runtime_fields()}) {
     rows.insert(rows.end(), group.begin(), group.end());
   }
   return rows;
@@ -34,6 +35,7 @@ std::vector<PlanField> write_plan_fields(const TrainingPlan& plan) {
     std::string json = row.write(plan);
     const bool engine_key = row.key.rfind("sharding.", 0) == 0 && row.flag.empty();
     if (engine_key && json == "null") continue;
+    if (row.key.rfind("vision.", 0) == 0 && plan.vision.images == 0) continue;
     fields.push_back({row.key, std::move(json)});
   }
   return fields;

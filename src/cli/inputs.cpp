@@ -143,6 +143,8 @@ void leave_vision_out(const Arguments& arguments, const io::JobFile& job, Inputs
   const bool sees = std::any_of(sections.begin(), sections.end(), is_vision_part);
   if (!sees || arguments.has("--targets") || !adapts_modules(inputs.plan.method)) return;
   if (inputs.plan.engine == Engine::megatron) return;  // whose adapters never reach it
+  const VisionPlan& vision = inputs.plan.vision;
+  if (vision.images > 0 && !vision.freeze_tower) return;
   if (job.format == "llamafactory" || job.format == "ms-swift") inputs.plan.adapter.exclude.emplace_back(kParts);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/first_rank.h"
 #include "blocks/quantized.h"
+#include "blocks/vision.h"
 #include "catalog/adapter_shapes.h"
 #include "estimate/engines/placement.h"
 #include "membill/vision_part.h"
@@ -26,8 +27,9 @@ class AdapterBuilder {
     std::size_t next_unit = 0;
     for (std::size_t section = 0; section < model_.sections.size(); ++section) {
       if (model_.sections[section].layer_kinds.empty()) {
-        idle_ = is_vision_part(model_.sections[section]);
-        adapt(idle_ ? job_.idle_modules : job_.model.outer, {section, 0, 0}, TraceWriter::kNoUnit);
+        const bool idle = is_vision_part(model_.sections[section]) && !sees_images(model_, plan_);
+        idle_ = idle;
+        adapt(idle ? job_.idle_modules : job_.model.outer, {section, 0, 0}, TraceWriter::kNoUnit);
         idle_ = false;
         continue;
       }
@@ -54,7 +56,9 @@ class AdapterBuilder {
   };
 
   void adapt(Modules& modules, const Place& place, int unit) {
+    const bool all_idle = idle_;
     for (const auto& module : modules.all()) {
+      idle_ = all_idle || (model_.vision && is_behind_features(*model_.vision, module->name));
       const AdaptedModule* matched = find_match(*module, place);
       if (matched != nullptr && matched->module == ModuleKind::parameter)
         add_to_parameter(*module, *matched, unit);
@@ -63,6 +67,7 @@ class AdapterBuilder {
       if (is_saved(module->name) && module->original == nullptr) save(*module, unit);
       if (trains_rows(*module)) train_rows(*module, unit);
     }
+    idle_ = all_idle;
   }
 
   // The outer modules are visited once for each section that is no stack.

@@ -16,6 +16,8 @@ void check_optimizer(const TrainingPlan& plan, Problems& problems);
 void check_kernels(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems);
 // Adapter targets, saved and trained modules that the model does not have.
 void check_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& problems);
+// Images that the model does not see, or that its sequences cannot hold.
+void check_images(const ModelSpec& model, const TrainingPlan& plan, Problems& problems);
 // Cards, degrees, and what an engine cannot do.
 void check_sharding(const TrainingPlan& plan, Problems& problems);
 void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems);

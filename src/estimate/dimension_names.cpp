@@ -5,6 +5,8 @@ namespace membill {
 Shape DimensionNames::shape(const TensorSpec& spec) const {
   if (spec.shape.size() == 1)
     return {name(spec.shape[0], {dims_.h, kind_.d, kind_.f, (kind_.a + Size(2) * kind_.k) * kind_.d}), Size(1)};
+  constexpr std::size_t kConvolution = 4;  // axes, or more
+  if (spec.shape.size() >= kConvolution) return {Size(spec.shape[0]), Size(spec.elements() / spec.shape[0])};
   if (spec.shape.size() != 2) return {Size(spec.elements()), Size(1)};
   if (spec.module == ModuleKind::conv1d) {
     const Shape linear = matrix(spec, spec.shape[1], spec.shape[0]);

@@ -11,6 +11,7 @@
 #include "estimate/distinct_ranks.h"
 #include "estimate/engines/placement.h"
 #include "estimate/generation_range.h"
+#include "estimate/image_notes.h"
 #include "estimate/inference.h"
 #include "estimate/loading.h"
 #include "estimate/megatron_adapters.h"
@@ -67,6 +68,7 @@ void describe_inputs(Report& report, const ModelSpec& model, const TrainingPlan&
   if (std::string note = colocation_note(plan); !note.empty()) report.assumptions.push_back(std::move(note));
   if (std::string note = saving_note(model, plan, hardware, job.trainable_parameters); !note.empty())
     report.assumptions.push_back(std::move(note));
+  for (std::string& note : image_notes(model, plan)) report.assumptions.push_back(std::move(note));
   if (const std::string releases = assumed_releases(plan); !releases.empty())
     report.assumptions.push_back("software: " + releases + "; a job file's `software` names others");
   report.assumptions.insert(report.assumptions.end(), hardware.assumptions.begin(), hardware.assumptions.end());

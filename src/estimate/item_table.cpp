@@ -39,6 +39,7 @@ constexpr std::array kRows = {
     ItemRow{"activations.inputs", "token ids and labels", "activations",
             "transformers 5.24 trainer.py get_batch_samples"},
     ItemRow{"activations.embedding", "embedding output, masks, positions", "activations", kAutograd},
+    ItemRow{"activations.vision", "vision tower: tensors of the images", "activations", kAutograd},
     ItemRow{"activations.boundaries", "residual stream between layers", "activations", kAutograd},
     ItemRow{"activations.block", "tensors inside the layers", "activations", kAutograd},
     ItemRow{"activations.final", "final norm", "activations", kAutograd},

@@ -9,6 +9,7 @@
 #include "blocks/packed_storage.h"
 #include "blocks/quantized.h"
 #include "blocks/torchtune_nf4.h"
+#include "blocks/vision.h"
 #include "catalog/adapters.h"
 #include "catalog/module_names.h"
 #include "estimate/adapter_modules.h"
@@ -152,7 +153,7 @@ class Builder {
         job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
         continue;
       }
-      if (is_vision_part(layer.section)) {
+      if (is_vision_part(layer.section) && !sees_images(model_, plan_)) {
         add_idle(spec, names.shape(spec), layer);
         continue;
       }
@@ -176,12 +177,13 @@ class Builder {
       const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
       fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
       if (trained) {
+        job_.trainable_elements += spec.elements() * stands_for;
+        if (model_.vision && is_behind_features(*model_.vision, spec.name)) continue;
         job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
         if (spec.shape.size() == 3 && !shards_parameters(plan_)) {
           job_.trained.back().stacked = Size(spec.shape[0]);
           job_.trained.back().of_stack = {Size(spec.shape[1]), Size(spec.shape[2])};
         }
-        job_.trainable_elements += spec.elements() * stands_for;
       }
     }
   }

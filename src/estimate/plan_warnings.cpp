@@ -6,6 +6,7 @@
 #include "blocks/quantized.h"
 #include "blocks/stage_args.h"
 #include "blocks/trl_liger.h"
+#include "blocks/vision.h"
 #include "estimate/engines/placement.h"
 #include "estimate/stage_run.h"
 #include "membill/catalog.h"
@@ -97,10 +98,18 @@ void warn_of_stages(const ModelSpec& model, const TrainingPlan& plan, std::vecto
         "gradient and states");
 }
 
+void warn_of_images(const ModelSpec& model, const TrainingPlan& plan, std::vector<std::string>& warnings) {
+  if (!model.vision || plan.vision.images > 0) return;
+  warnings.push_back(
+      "vision_config: its weights are counted, untrained; what images need beside their tokens is not counted" +
+      std::string(has_tower_program(*model.vision) ? ": --images says how many a sequence has" : ""));
+}
+
 }  // namespace
 
 std::vector<std::string> plan_warnings(const ModelSpec& model, const TrainingPlan& plan) {
   std::vector<std::string> warnings;
+  warn_of_images(model, plan, warnings);
   warn_of_positions(model, plan, warnings);
   warn_of_whole_tensors(plan, warnings);
   warn_of_stages(model, plan, warnings);

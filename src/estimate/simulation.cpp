@@ -10,6 +10,7 @@
 #include "blocks/sequence_spread.h"
 #include "blocks/serve.h"
 #include "blocks/torchtune_pairs.h"
+#include "blocks/vision.h"
 #include "estimate/engines/engine.h"
 #include "estimate/engines/placement.h"
 #include "estimate/evaluation.h"
@@ -190,7 +191,6 @@ class JobRun {
   }
 
   [[nodiscard]] ItemId inputs_item() { return writer_.item("activations.inputs"); }
-
   [[nodiscard]] Tensor new_ids(const Size& count, const char* label) {
     return r_.empty({count, Size(1)}, DType::int64, label, inputs_item());
   }
@@ -202,6 +202,7 @@ class JobRun {
     for (const DType type : stage_->further_batch_tensors())
       batch.push_back(r_.empty({tokens, Size(1)}, type, "labels, masks and positions of the step", inputs_item()));
     step_batch_ = std::move(batch);
+    images_.fetch();
     if (plan_.packing && plan_.attention_mask)
       step_mask_ = r_.empty({tokens, dims_.s}, autocast_type(plan_).value_or(unquantized()),
                             "mask of the documents of the step", inputs_item());
@@ -215,7 +216,6 @@ class JobRun {
   }
 
   [[nodiscard]] DType unquantized() const { return unquantized_dtype(plan_, TensorRole::embedding); }
-
   // Every layer of every micro-batch that is in flight is written out.
   void pipeline(JobModules& job) {
     Forward forward = new_forward();
@@ -245,6 +245,7 @@ class JobRun {
     writer_.moment("forward");
     const bool fetched = !step_batch_.empty();
     const Tensor ids = fetched ? r_.view(step_batch_.front(), {dims_.text, Size(1)}) : new_ids(dims_.text, "token ids");
+    const std::vector<Tensor> images = images_.hand_over(forward);
     if (program_ == nullptr) return gradients_only(job);
     keep_workspace(Thread::main);
     hand_over_batch(forward);
@@ -353,13 +354,12 @@ class JobRun {
   std::optional<StageRun> stage_;
   std::vector<Tensor> step_batch_;       // empty where each micro-batch makes its own
   std::int64_t micro_batch_number_ = 0;  // within its step
-  Tensor step_mask_;
+  Tensor step_mask_, kept_outputs_;
+  ImageBatches images_{r_, model_, plan_, dims_};
   std::unique_ptr<SavedOnHost> saved_on_host_;
   Size offloaded_;  // checkpoints' inputs of one micro-batch, on the host
-  Tensor kept_outputs_;
-  std::vector<Tensor> loop_variables_;
   std::unique_ptr<Parameter> left_leaf_;
-  std::vector<Tensor> workspaces_, lasting_;
+  std::vector<Tensor> loop_variables_, workspaces_, lasting_;
   PipelineRun::HeldInputs pipeline_inputs_;
   std::unique_ptr<InputKeeper> checkpoint_inputs_ = deepspeed_inputs(plan_);
   std::unique_ptr<EngineRun> engine_;

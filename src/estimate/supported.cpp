@@ -250,6 +250,19 @@ std::string unbilled_saving(const Plan& plan) {
   return unless(shards, "a sharded state where no rank has a part");
 }
 
+// Towers have been measured in Transformers' code on whole models, in supervised stages.
+std::string unbilled_images(const Plan& plan) {
+  if (plan.vision.images == 0) return {};
+  const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
+  if (!supervised) return "a batch with images in stage " + std::string(word_of(kStageWords, plan.stage));
+  if (plan.implementation != Implementation::hf)
+    return "a batch with images with implementation " + std::string(word_of(kImplementationWords, plan.implementation));
+  const bool whole = is_one_of(plan.engine, {Engine::torch, Engine::ddp, Engine::deepspeed});
+  if (!whole || shards_parameters(plan)) return "a batch with images where an engine shards the parameters";
+  if (plan.evaluation.batch) return "a batch with images beside an evaluation";
+  return unless(plan.parallel.cp * plan.parallel.ulysses == 1, "a batch with images in sequences spread over ranks");
+}
+
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage,
           "pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
@@ -329,6 +342,8 @@ constexpr std::array kLimits{
           "true with engine torch or ddp, a reference, and checkpointing none over adapters; false"},
     Limit{"vocab_pad_to", [](const Plan& p) { return unless(!p.vocab_pad_to || runs_megatron_layers(p), "padding"); },
           "null, or a multiple with engine megatron"},
+    Limit{"vision.images", unbilled_images,
+          "images with stage sft or pretrain, implementation hf, engine torch, ddp or deepspeed below ZeRO-3"},
     Limit{"evaluation.batch", unbilled_evaluation, "null with Megatron and with stages that generate"},
     Limit{"save.state", unbilled_saving, "none, full; sharded with FSDP, ZeRO-3 or Megatron"},
 };

@@ -1,5 +1,8 @@
 #include "estimate/trained_tensors.h"
 
+#include <algorithm>
+
+#include "blocks/vision.h"
 #include "catalog/module_names.h"
 #include "estimate/layer_units.h"
 #include "membill/vision_part.h"
@@ -15,13 +18,24 @@ TrainedTensors::TrainedTensors(const ModelSpec& model, const TrainingPlan& plan)
 }
 
 bool TrainedTensors::trains(const Section& section, std::int64_t layer, const TensorSpec& tensor) const {
-  if (is_vision_part(section)) return false;
+  if (is_vision_part(section)) return sees_images(model_, plan_) && trains_vision(tensor);
   if (plan_.method != Method::freeze) return plan_.method == Method::full;
   if (in_trained_layer(section, layer)) return true;
   const std::string name = with_layer(tensor.name, layer);
   for (std::size_t i = 0; i < patterns_.size(); ++i)
     if (named(i, name)) return true;
   return false;
+}
+
+// Parts that frameworks freeze apart: the projector, also where it is a module of the tower, and the rest.
+bool TrainedTensors::trains_vision(const TensorSpec& tensor) const {
+  if (plan_.method != Method::full) return false;
+  constexpr std::string_view kProjectors[] = {".multi_modal_projector.", ".merger.", ".deepstack_merger_list.",
+                                              "image_newline"};
+  const bool projector = std::any_of(std::begin(kProjectors), std::end(kProjectors), [&](std::string_view word) {
+    return tensor.name.find(word) != std::string::npos;
+  });
+  return projector ? !plan_.vision.freeze_projector : !plan_.vision.freeze_tower;
 }
 
 std::int32_t TrainedTensors::likeness(const Section& section, std::int64_t layer) const {

@@ -31,6 +31,7 @@ class TrainedTensors {
 
  private:
   [[nodiscard]] bool named(std::size_t name, const std::string& parameter) const;
+  [[nodiscard]] bool trains_vision(const TensorSpec& tensor) const;
   [[nodiscard]] bool in_trained_layer(const Section& section, std::int64_t layer) const;
 
   const ModelSpec& model_;

@@ -11,6 +11,7 @@ std::vector<Problem> validate(const ModelSpec& model, const TrainingPlan& plan, 
   check_optimizer(plan, problems);
   check_kernels(model, plan, hardware, problems);
   check_modules(model, plan, problems);
+  check_images(model, plan, problems);
   check_sharding(plan, problems);
   check_degrees(model, plan, hardware, problems);
   for (const Problem& problem : not_billed_yet(plan)) problems.add(problem);
@@ -20,6 +21,7 @@ std::vector<Problem> validate(const ModelSpec& model, const TrainingPlan& plan, 
 std::vector<Problem> validate_sizes(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware) {
   Problems problems;
   check_ranges(plan, problems);
+  check_images(model, plan, problems);
   check_degrees(model, plan, hardware, problems);
   return problems.list();
 }

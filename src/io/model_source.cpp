@@ -189,8 +189,6 @@ bool add_vision(const LoadedModel& model, ModelSpec& spec, Problems& problems) {
     problem.key = "vision_config." + problem.key;
     problems.add(std::move(problem));
   }
-  spec.warnings.push_back(
-      "vision_config: its weights are counted, untrained; what images need beside their tokens is not counted");
   return true;
 }
 

@@ -57,6 +57,7 @@ constexpr std::array kMessages{
     MessageRow{"optimizer", "optimizer: further states", "优化器：其他状态"},
     MessageRow{"activations.inputs", "token ids and labels", "输入 token 与标签"},
     MessageRow{"activations.embedding", "embedding output, masks, positions", "嵌入输出、掩码、位置"},
+    MessageRow{"activations.vision", "vision tower: tensors of the images", "视觉塔：图像的张量"},
     MessageRow{"activations.boundaries", "residual stream between layers", "层间残差流"},
     MessageRow{"activations.block", "tensors inside the layers", "层内张量"},
     MessageRow{"activations.final", "final norm", "最后的归一化"},

@@ -61,12 +61,15 @@ TEST_CASE("an alias has the shapes of its preset, and its own changes") {
   CHECK(io::load_model("Qwen/Qwen2.5-7B", {}).config.find("max_position_embeddings")->as_int() == 131072);
 }
 
-TEST_CASE("a preset of a model with a tower counts the tower and says what it leaves out") {
+TEST_CASE("a preset of a model with a tower counts and describes the tower") {
   const ModelSpec spec = io::describe_model(io::load_model("Qwen/Qwen2.5-VL-7B-Instruct", {}));
   CHECK(spec.parameters() == 7615616512 + 676550144);
   CHECK(spec.not_counted.empty());
-  REQUIRE(spec.warnings.size() == 1);
-  CHECK(spec.warnings.front().find("vision_config: its weights are counted, untrained") == 0);
+  CHECK(spec.warnings.empty());
+  REQUIRE(spec.vision);
+  CHECK(spec.vision->tower == "model.visual.");
+  CHECK(spec.vision->window == 112);
+  CHECK(spec.vision->whole_image_layers == std::vector<std::int64_t>{7, 15, 23, 31});
   // keras-hub's count of gemma3_4b, and 64 rows more of the embedding.
   CHECK(io::describe_model(io::load_model("google/gemma-3-4b-it", {})).parameters() == 4299915632 + 64 * 2560);
 }

@@ -16,6 +16,7 @@ import traceback
 
 import torch
 
+import images
 import models
 import optimizers
 
@@ -106,9 +107,10 @@ def micro_batch(model, optimizer, job, meter):
     classifies = job.get("stage") == "classification" or (model.config.architectures or [""])[0].endswith("ForSequenceClassification")
     labels = ids[:, 0] % model.config.num_labels if classifies else ids
     mask = {"attention_mask": torch.ones_like(ids)} if job.get("attention_mask") else {}
+    pictures = images.inputs(model, job, ids)
     meter.phase("forward")
     with autocast(job), attention_backend(job):
-        loss = model(input_ids=ids, labels=labels, **mask)["loss"]
+        loss = model(input_ids=ids, labels=labels, **mask, **pictures)["loss"]
     if accumulate > 1:
         loss = loss / accumulate
     meter.phase("backward")
@@ -138,7 +140,7 @@ def measure(row):
     meter.phase("build")
     model = models.build(row["config"], job)
     parameters = sum(p.numel() for p in model.parameters())
-    model = models.prepare(model, job)
+    model = models.prepare(images.replace(model, job), job)
     gc.collect()
     CUDA.empty_cache()
     optimizer = optimizers.make(model, job)

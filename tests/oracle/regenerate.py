@@ -1,4 +1,4 @@
-"""Measures rows of data/measurements/oracle.jsonl, oracle-families.jsonl and oracle-methods.jsonl again and says which differ.
+"""Measures rows of data/measurements/oracle.jsonl, oracle-families.jsonl, oracle-methods.jsonl and oracle-vision.jsonl again and says which differ.
 
 usage: regenerate.py [PART]        (under run.sh) rows whose id contains PART; all when not given
 
@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).parents[2] / "data/measurements"
-FILES = ("oracle.jsonl", "oracle-families.jsonl", "oracle-methods.jsonl")
+FILES = ("oracle.jsonl", "oracle-families.jsonl", "oracle-methods.jsonl", "oracle-vision.jsonl")
 
 
 def main():

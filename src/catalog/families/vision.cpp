@@ -290,6 +290,50 @@ void add_tensors(ModelSpec& spec, TensorList list) {
   for (TensorSpec& tensor : list.take()) spec.sections.back().kinds.back().tensors.push_back(std::move(tensor));
 }
 
+// As the towers of the Qwen-VL line have them; limits of pixels as their releases' preprocessor_config.json says.
+void describe_qwen(const ConfigReader& vision, VisionSpec& spec) {
+  const bool second = spec.tower_type == "qwen2_vl_vision";
+  spec.width = vision.size(second ? "embed_dim" : "hidden_size");
+  spec.heads = vision.size("num_heads");
+  spec.depth = vision.listed("depth");
+  spec.channels = vision.size("in_channels");
+  spec.temporal_patch = vision.size("temporal_patch_size");
+  spec.merge = vision.size("spatial_merge_size");
+  spec.activation = vision.word("hidden_act", second ? "quick_gelu" : "silu");
+  spec.min_pixels = 56 * 56;
+  spec.max_pixels = 16384 * 28 * 28;
+  if (spec.tower_type != "qwen2_5_vl_vision") return;
+  spec.window = vision.size("window_size");
+  spec.whole_image_layers = vision.counts("fullatt_block_indexes");
+}
+
+// A layer of the tower feeds the projector: counted from the end, as the states before each layer and after the last.
+void describe_clip(const ConfigReader& vision, const ConfigReader& wrapper, VisionSpec& spec) {
+  spec.width = vision.size("hidden_size");
+  spec.heads = vision.size("num_attention_heads");
+  spec.depth = vision.listed("num_hidden_layers");
+  spec.channels = vision.size("num_channels");
+  spec.image_size = vision.size("image_size");
+  spec.activation = vision.word("hidden_act", "quick_gelu");
+  const Value* layer = wrapper.find("vision_feature_layer");
+  const std::int64_t number = layer == nullptr ? -2 : layer->is_int() ? layer->as_int() : 0;
+  const bool crops = wrapper.word("vision_feature_select_strategy", "default") == "default";
+  if (crops && number < -1 && -number <= spec.depth) spec.feature_layer = spec.depth + 1 + number;
+}
+
+// What programs know of the tower beside its tensors; of towers without a program, its names alone.
+VisionSpec describe_tower(const VisionPart& part, const WrapperRow& wrapper, const ConfigReader& vision,
+                          Problems& problems) {
+  VisionSpec spec;
+  spec.wrapper_type = part.wrapper_type;
+  spec.tower_type = part.vision_type;
+  spec.tower = wrapper.tower;
+  spec.patch = vision.size("patch_size");
+  if (part.vision_type == "clip_vision_model") describe_clip(vision, ConfigReader(part.wrapper, problems), spec);
+  if (part.vision_type == "qwen2_vl_vision" || part.vision_type == "qwen2_5_vl_vision") describe_qwen(vision, spec);
+  return spec;
+}
+
 }  // namespace
 
 bool is_vision_part(const Section& section) { return section.name == kSection; }
@@ -310,6 +354,7 @@ bool add_vision_part(ModelSpec& spec, const VisionPart& part, Problems& problems
   spec.sections.push_back(single(std::string(kSection), {}));
   add_tensors(spec, std::move(inside));
   add_tensors(spec, std::move(outside));
+  spec.vision = describe_tower(part, *wrapper, vision, problems);
   return true;
 }
 

@@ -141,7 +141,8 @@ template <const auto& Words, auto... Path>
 // The rows by subject. plan_fields() joins them in this order.
 [[nodiscard]] std::vector<PlanFieldRow> method_fields();  // stage, method, weights, precision, adapter, freeze
 [[nodiscard]] std::vector<PlanFieldRow> optimizer_fields();
-[[nodiscard]] std::vector<PlanFieldRow> step_fields();  // batch, checkpointing, attention, loss, loop, implementation
+[[nodiscard]] std::vector<PlanFieldRow> step_fields();    // batch, checkpointing, attention, loss, loop, implementation
+[[nodiscard]] std::vector<PlanFieldRow> vision_fields();  // images
 [[nodiscard]] std::vector<PlanFieldRow> sharding_fields();  // engine, sharding, parallel
 [[nodiscard]] std::vector<PlanFieldRow> runtime_fields();   // allocator, evaluation, software, preference stages
 

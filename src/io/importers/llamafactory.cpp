@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/images.h"
 #include "io/importers/llamafactory_megatron.h"
 #include "io/importers/llamafactory_v1.h"
 #include "io/importers/megatron_step.h"
@@ -72,6 +73,8 @@ constexpr KeyRow kRows[] = {
     {"upcast_layernorm", "false", "norms in fp32", {}, "model_args.py"},
     {"freeze_vision_tower", "true", "whether the vision tower trains"},
     {"freeze_multi_modal_projector", "true", "whether the projector trains"},
+    {"image_max_pixels", "589824", "pixels that larger images are scaled to", {}, "data_args.py"},
+    {"image_min_pixels", "1024", "pixels that smaller images are scaled to", {}, "data_args.py"},
     {"freeze_language_model", "false", "whether the language model trains"},
     {"ref_model_quantization_bit", "", "bits of the reference model"},
     {"mixture_of_depths", "", "layers are skipped for some tokens", {}, "model_args.py"},
@@ -243,8 +246,8 @@ constexpr LeftOut kLeftOut[] = {
     {"mixture_of_depths", "is not billed: every layer is billed for every token"},
     {"shift_attn", "is billed as attention over the whole sequence"},
     {"upcast_layernorm", "is not billed: norms are billed in the dtype of the base"},
-    {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen", true},
-    {"freeze_multi_modal_projector", "false trains the projector, which is billed as frozen", true},
+    {"freeze_vision_tower", "false trains the vision tower, which is billed as frozen without --images", true},
+    {"freeze_multi_modal_projector", "false trains the projector, which is billed as frozen without --images", true},
     {"freeze_language_model", "is not billed: the language model is billed as it trains"},
     {"ref_model_quantization_bit", "is not billed: the reference model is billed in 16 bits"},
     {"ref_model", "is not billed: the reference model is billed with the policy's shapes"},
@@ -264,6 +267,8 @@ void read_attention(KeyReader& reader, Draft& draft) {
 
 void read_code(KeyReader& reader, Draft& draft) {
   warn_of_left_out(kLeftOut, reader, draft);
+  read_images(reader, {"image_min_pixels", "image_max_pixels", "freeze_vision_tower", "freeze_multi_modal_projector"},
+              draft);
   read_attention(reader, draft);
   if (reader.flag("enable_liger_kernel")) draft.set("implementation", Value::of("liger"));
   if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/images.h"
 #include "io/importers/ms_swift_keys.h"
 #include "io/importers/rollout.h"
 #include "io/importers/sequence_ranks.h"
@@ -63,8 +64,8 @@ std::vector<std::string> default_targets(Draft& draft) {
 }
 
 constexpr LeftOut kLeftOut[] = {
-    {"freeze_vit", "false trains the vision tower, which is billed as frozen", true},
-    {"freeze_aligner", "false trains the projector, which is billed as frozen", true},
+    {"freeze_vit", "false trains the vision tower, which is billed as frozen without --images", true},
+    {"freeze_aligner", "false trains the projector, which is billed as frozen without --images", true},
     {"freeze_llm", "is not billed: the language model is billed as it trains"},
     {"freeze_parameters_regex", "is not billed: what it freezes is billed as it trains"},
     {"trainable_parameters_regex", "is not billed: what it lets train is billed as frozen"},
@@ -306,6 +307,11 @@ void read(const JobSource& source, Draft& draft) {
   const std::string stage = plan_text(draft, "stage");
   const bool rows_said = stage == "grpo" || stage == "ppo";
   read_method(reader, draft);
+  for (const auto& [variable, key] : {std::pair{"MIN_PIXELS", "image_min_pixels"}, {"MAX_PIXELS", "image_max_pixels"}})
+    if (const std::int64_t pixels = source.launch.environment.count(variable);
+        pixels > 0 && draft.is_given("vision.images"))
+      draft.set(std::string("vision.") + key, Value::of(pixels));
+  read_images(reader, {"", "max_pixels", "freeze_vit", "freeze_aligner"}, draft);
   read_base(reader, draft);
   if (is_second(source) && draft.load_dtype == "auto") draft.load_dtype = "bf16";
   read_autocast(draft);

@@ -43,6 +43,7 @@ inline constexpr KeyRow kMsSwiftKeys[] = {
     {"target_modules", "all-linear", "modules that get an adapter", {}, "arguments/tuner_args.py"},
     {"lora_target_modules", "", "", "target_modules"},
     {"target_parameters", "", "parameters that get an adapter", {}, "arguments/tuner_args.py"},
+    {"max_pixels", "", "pixels that larger images are scaled to", {}, "arguments/base_args/template_args.py"},
     {"freeze_vit", "true", "whether the vision tower trains", {}, "arguments/tuner_args.py"},
     {"freeze_aligner", "true", "whether the projector trains", {}, "arguments/tuner_args.py"},
     {"freeze_llm", "false", "whether the language model trains", {}, "arguments/tuner_args.py"},
@@ -138,7 +139,7 @@ inline constexpr std::string_view kMsSwiftHarmless =
     "problem_type rope_scaling max_model_len local_repo_path "
     "init_strategy hqq_axis "
     "bnb_4bit_compute_dtype bnb_4bit_comp_dtype template template_type system "
-    "truncation_strategy max_pixels "
+    "truncation_strategy "
     "agent_template norm_bbox use_chat_template padding_side loss_scale is_binary_loss_scale template_backend "
     "response_prefix "
     "enable_thinking preserve_thinking add_non_thinking_prefix disable_ignore_empty_think dataset cached_dataset "
