@@ -230,6 +230,7 @@ const std::array kMegatronPrograms = {
     Row{"deepseek_v2", &kMegatron},
     Row{"deepseek_v3", &kMegatron},
     Row{"generic", &kMegatron},
+    Row{"glm4_moe", &kMegatron},
     Row{"gpt2", &kMegatron},
     Row{"llama", &kMegatron},
     Row{"mistral", &kMegatron},

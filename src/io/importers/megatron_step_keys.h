@@ -134,8 +134,6 @@ inline constexpr LeftOut kMegatronLeftOut[] = {
     {"fp8_param_gather", "is not billed: weights are billed in 16 bits"},
     {"fp4_param_gather", "is not billed: weights are billed in 16 bits"},
     {"fp4_format", "linears are billed as 16-bit ones"},
-    {"use_precision_aware_optimizer",
-     "lets Transformer Engine keep the low halves of master weights only: they are billed whole"},
     {"moe_permute_fusion", "is not billed: rows are billed as moved by PyTorch"},
     {"moe_shared_expert_overlap", "is not billed: shared experts are billed after the others"},
     {"moe_enable_deepep", "DeepEP's buffers are not billed"},
