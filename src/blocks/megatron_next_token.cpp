@@ -38,10 +38,11 @@ Tensor gathered_columns(Forward& f, const Tensor& x) {
   }
   Tensor rows = r.view(out, {stream_rows(f), f.dims.h});
   if (!r.needs_node({&x})) return rows;
-  r.record({&rows}, {r.edge(x)}, [from = x.shape(), whole, type = x.dtype(), sp = f.plan.parallel.sp](Recorder& rec, Gradients& g) {
-    const Tensor all = sp ? rec.empty(whole, type, "gradient of all rows") : std::move(g[0]);
-    return Gradients{rec.empty(from, type, "gradient of this rank's columns")};
-  });
+  r.record({&rows}, {r.edge(x)},
+           [from = x.shape(), whole, type = x.dtype(), sp = f.plan.parallel.sp](Recorder& rec, Gradients& g) {
+             const Tensor all = sp ? rec.empty(whole, type, "gradient of all rows") : std::move(g[0]);
+             return Gradients{rec.empty(from, type, "gradient of this rank's columns")};
+           });
   return rows;
 }
 

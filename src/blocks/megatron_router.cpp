@@ -95,10 +95,11 @@ Tensor with_balancing_loss(Recorder& r, Tensor weights, const Tensor& logits, bo
   const Tensor scores = by_sigmoid ? divided_by_sum(r, r.sigmoid(logits)) : r.softmax(logits, DType::fp32);
   Tensor out = r.view(r.detach(weights), weights.shape());
   if (!r.needs_node({&weights})) return out;
-  r.record({&out}, {r.edge(weights), r.edge(scores)}, [shape = scores.shape(), type = scores.dtype()](Recorder& rec, Gradients& g) {
-    const Tensor of_experts = rec.empty({Size(1), shape.width}, type, "gradient of the balancing loss");
-    return Gradients{std::move(g[0]), rec.view(of_experts, shape)};
-  });
+  r.record({&out}, {r.edge(weights), r.edge(scores)},
+           [shape = scores.shape(), type = scores.dtype()](Recorder& rec, Gradients& g) {
+             const Tensor of_experts = rec.empty({Size(1), shape.width}, type, "gradient of the balancing loss");
+             return Gradients{std::move(g[0]), rec.view(of_experts, shape)};
+           });
   return out;
 }
 

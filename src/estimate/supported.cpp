@@ -238,8 +238,7 @@ std::string unbilled_parallelism(const Plan& plan) {
   if (std::string tensors = unbilled_tensor_parallelism(plan); !tensors.empty()) return tensors;
   if (p.ep > 1) return "expert parallelism (ep " + std::to_string(p.ep) + ")" + who_divides_experts(plan);
   const std::pair<std::string_view, std::int64_t> degrees[] = {
-      {"a pipeline (pp ", p.pp},
-      {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
+      {"a pipeline (pp ", p.pp}, {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
   for (const auto& [name, degree] : degrees)
     if (degree > 1)
       return std::string(name) + std::to_string(degree) + ") with engine " +
@@ -321,10 +320,11 @@ constexpr std::array kLimits{
           },
           "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
-    Limit{
-        "parallel", unbilled_parallelism,
-        "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, attention sdpa or flash; "
-        "tp of full training with engine deepspeed below ZeRO-3"},
+    Limit{"parallel", unbilled_parallelism,
+          "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, cp with torchtitan, "
+          "attention "
+          "sdpa or flash; "
+          "tp of full training with engine deepspeed below ZeRO-3"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16, fp16 or nf4 weights with engine torch or fsdp2"},
     Limit{"implementation", unbilled_torchtitan,
           "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},

@@ -81,13 +81,14 @@ class Megatron : public EngineRun {
 
   [[nodiscard]] bool clips() const override { return true; }
 
-  // Of each slice a pageable fp32 master and a page-locked fp32 gradient.
+  // Of each slice a pageable fp32 master and an fp32 gradient.
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
     std::map<std::string, std::int64_t> bytes;
-    const std::int64_t width = bytes_per_element(DType::fp32);
+    const bool pinned = engine_flag(plan_, "pin_memory", true);
     for (const std::int64_t elements : offloaded_) {
-      bytes["weights.master"] += width * elements;
-      bytes["gradients"] += pinned_bytes(width * elements);
+      const std::int64_t taken = elements * bytes_per_element(DType::fp32);
+      bytes["weights.master"] += taken;
+      bytes["gradients"] += pinned ? pinned_bytes(taken) : taken;
     }
     return bytes;
   }

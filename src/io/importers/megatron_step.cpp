@@ -79,7 +79,10 @@ void read_optimizer_place(KeyReader& reader, Draft& draft) {
   const bool offloads = reader.flag("optimizer_cpu_offload") && fraction.value_or(1) > 0;
   if (offloads) draft.set("sharding.offload", Value::of("optimizer"));
   if (offloads && fraction && *fraction < 1) draft.set("sharding.optimizer_offload_fraction", Value::of(*fraction));
-  if (reader.flag("use_precision_aware_optimizer") && !offloads)
+  const bool pinned = reader.maybe_flag("pin_cpu_grads").value_or(true);
+  if (offloads && !pinned) draft.set("sharding.pin_memory", Value::of(false));
+  const bool halves = reader.maybe_flag("store_param_remainders").value_or(true);
+  if (reader.flag("use_precision_aware_optimizer") && halves && !offloads)
     draft.set("sharding.use_precision_aware_optimizer", Value::of(true));
 }
 
@@ -165,7 +168,7 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
     draft.warnings.push_back("num_distributed_optimizer_instances is not billed: one copy is spread over all cards");
   for (const char* key :
        {"moe_latent_size", "heterogeneous_layers_config_path", "heterogeneous_layers_config_encoded_json",
-        "linear_attention_freq", "experimental_attention_variant"})
+        "linear_attention_freq", "experimental_attention_variant", "attention_output_gate"})
     if (reader.is_given(key)) reader.problem(key, "is not billed under Megatron");
   reader.use("freeze_ViT"), reader.use("cpu_offloading_num_layers");
 }
