@@ -154,6 +154,17 @@ Module& Modules::at(std::string_view name) const {
   throw std::logic_error("the census has no module " + std::string(name));
 }
 
+Modules& Modules::make_part(const std::string& section) {
+  if (Modules* part = find_part(section)) return *part;
+  return *parts_.emplace_back(section, std::make_unique<Modules>()).second;
+}
+
+Modules* Modules::find_part(std::string_view section) const {
+  for (const auto& [name, part] : parts_)
+    if (name == section) return part.get();
+  return nullptr;
+}
+
 Items define_items(TraceWriter& writer) {
   const ItemId backward = writer.item("activations.gradients"), loss_backward = writer.item("loss.gradient");
   Items items;

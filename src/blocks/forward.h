@@ -137,9 +137,13 @@ class Modules {
   [[nodiscard]] Module& at(std::string_view name) const;
   [[nodiscard]] Module* find(std::string_view name) const;
   [[nodiscard]] const std::vector<std::unique_ptr<Module>>& all() const { return modules_; }
+  // Modules of a layer outside of the stacks, by the name of its section: made at the first call. nullptr when there are none.
+  [[nodiscard]] Modules& make_part(const std::string& section);
+  [[nodiscard]] Modules* find_part(std::string_view section) const;
 
  private:
   std::vector<std::unique_ptr<Module>> modules_;
+  std::vector<std::pair<std::string, std::unique_ptr<Modules>>> parts_;
 };
 
 // Items that programs allocate to.

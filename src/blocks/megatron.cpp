@@ -8,6 +8,7 @@
 #include "blocks/megatron_experts.h"
 #include "blocks/megatron_latent.h"
 #include "blocks/megatron_mlp.h"
+#include "blocks/megatron_next_token.h"
 #include "blocks/megatron_norm.h"
 #include "blocks/megatron_parallel.h"
 #include "blocks/megatron_router.h"
@@ -78,7 +79,8 @@ std::vector<Tensor> MegatronArchitecture::lasting(Forward& f) const {
   Recorder& r = f.r;
   std::vector<Tensor> kept;
   const Size width = rotary_width(f);
-  const std::int64_t tables = is_latent(f.model) ? f.model.layers : f.plan.parallel.virtual_pp;
+  const std::int64_t tables =
+      is_latent(f.model) ? f.model.layers + next_token_layers(f.plan) : f.plan.parallel.virtual_pp;
   for (std::int64_t table = 0; table < tables && !width.is_zero(); ++table)
     kept.push_back(r.empty({f.dims.s, width}, DType::fp32, "rotary angles", r.writer().item("weights.buffers")));
   for (Tensor& dummy : dummy_gradients(f)) kept.push_back(std::move(dummy));
@@ -157,7 +159,14 @@ Tensor MegatronArchitecture::finish(Forward& f, const Modules& outer, Tensor hid
 Tensor MegatronArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
                                   Tensor*) const {
   Recorder& r = f.r;
-  const Tensor logits = column_linear(f, head_matrix(outer).weight, hidden);
+  const bool shared = f.model.tied_embeddings && next_token_layers(f.plan) > 0;
+  Parameter& head = (shared ? outer.at(embedding_name()) : head_matrix(outer)).weight;
+  Tensor logits_of_later_tokens;
+  if (next_token_layers(f.plan) > 0) {
+    const std::vector<Tensor> states = next_token_states(f, *this, outer, std::move(hidden));
+    hidden = with_next_token_losses(f, head, states, labels, logits_of_later_tokens);
+  }
+  const Tensor logits = column_linear(f, head, hidden);
   const Tensor losses = parallel_cross_entropy(f, logits, labels);
   const Tensor mask = r.empty({f.dims.N, Size(1)}, DType::fp32, "loss mask");
   return r.mean_of_rows(r.view(r.mul(losses, mask, "masked losses"), {Size(1), f.dims.N}));

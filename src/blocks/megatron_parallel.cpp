@@ -6,6 +6,7 @@
 #include "base/engine_keys.h"
 #include "blocks/layers.h"
 #include "blocks/megatron_attention.h"
+#include "blocks/megatron_next_token.h"
 #include "blocks/megatron_router.h"
 #include "program/reduction.h"
 
@@ -290,6 +291,8 @@ std::vector<Tensor> dummy_gradients(Forward& f) {
   for (std::size_t section = 0; section < f.model.sections.size(); ++section)
     for (std::size_t i = 0; i < f.model.sections[section].kinds.size(); ++i)
       shapes.add_layer(f.model.sections[section].kinds[i], f.dims.kinds[section][i]);
+  if (next_token_layers(f.plan) > 0)
+    shapes.add({f.r.symbols().ceil_div(f.dims.h, Size(f.plan.parallel.tp)), f.dims.h * Size(2)});
   if (f.model.sections.back().layer_kinds.empty()) shapes.add({f.dims.V, f.dims.h});
   kept.reserve(shapes.all().size());
   for (const Shape& shape : shapes.all())
@@ -301,7 +304,9 @@ std::vector<Tensor> dummy_gradients(Forward& f) {
 Tensor global_memory_buffer(Forward& f) {
   Recorder& r = f.r;
   // Adapters' second matrices gather what their first ones made; frozen linears gather elsewhere.
-  const Size width = f.plan.method == Method::lora ? f.dims.r : f.dims.h;
+  // The next-token layers' projection takes two states of each token.
+  const Size whole = next_token_layers(f.plan) > 0 ? f.dims.h * Size(2) : f.dims.h;
+  const Size width = f.plan.method == Method::lora ? f.dims.r : whole;
   Size elements = splits_sequence(f) ? f.dims.N * width : Size();
   const auto hold = [&](const Size& wanted) {
     if (r.symbols().at_least(wanted, elements)) elements = wanted;

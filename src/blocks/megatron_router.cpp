@@ -5,6 +5,7 @@
 
 #include "base/engine_keys.h"
 #include "blocks/kept.h"
+#include "blocks/megatron_next_token.h"
 #include "blocks/megatron_parallel.h"
 
 namespace membill {
@@ -45,16 +46,60 @@ Tensor gate_in_fp32(Recorder& r, Parameter& router, const Tensor& hidden) {
   return out;
 }
 
+// x / (x.sum(-1, keepdim=True) + epsilon)
+Tensor divided_by_sum(Recorder& r, const Tensor& x) {
+  const Tensor sum = r.add_scalar(r.sum_of_rows(x));
+  Tensor out = r.empty(x.shape(), x.dtype(), "scores by their sum");
+  if (!r.needs_node({&x})) return out;
+  const Tensor kept = r.saved(x), kept_sum = r.saved(sum);
+  r.record({&out}, {r.edge(x), r.edge(sum)}, [kept, kept_sum](Recorder& rec, Gradients&) {
+    Gradients result(2);
+    {
+      const Tensor once = rec.empty(kept.shape(), kept.dtype(), "quotient");
+      const Tensor twice = rec.empty(kept.shape(), kept.dtype(), "quotient again");
+      result[1] = rec.empty(kept_sum.shape(), kept.dtype(), "gradient of a divisor");
+    }
+    result[0] = rec.empty(kept.shape(), kept.dtype(), "gradient of a quotient");
+    return result;
+  });
+  return out;
+}
+
+// The weights of each token's choice, and who was chosen.
+struct Choice {
+  Tensor weights, experts;
+};
+
+Choice choose_by_softmax(Recorder& r, const Tensor& logits, const Size& top) {
+  const auto [values, indices] = r.top_of_rows(logits, top);
+  return {r.cast(r.softmax(values, DType::fp32), logits.dtype()), indices};
+}
+
+// A bias in fp32 steers the choice, among groups of experts first (group_limited_topk), and has no part in the weights.
+Choice choose_by_sigmoid(Recorder& r, const Tensor& logits, const Size& top) {
+  const Tensor scores = r.cast(r.sigmoid(r.cast(logits, DType::fp32)), logits.dtype());
+  Choice choice;
+  {
+    const Tensor steered = r.empty(scores.shape(), DType::fp32, "scores with the experts' bias");
+    const Tensor limited = r.empty(scores.shape(), DType::fp32, "scores within the chosen groups");
+    choice.experts = r.top_of_rows(limited, top)[1];
+  }
+  choice.weights = divided_by_sum(r, r.gather(scores, choice.experts));
+  choice.weights = r.mul_scalar(choice.weights, "scaled weights of experts");
+  return choice;
+}
+
 // compute_routing_scores_for_aux_loss, switch_load_balancing_loss_func: the loss hangs on the weights. Not in a forward without gradients.
-Tensor with_balancing_loss(Recorder& r, Tensor weights, const Tensor& logits) {
+Tensor with_balancing_loss(Recorder& r, Tensor weights, const Tensor& logits, bool by_sigmoid) {
   if (!r.grad_enabled()) return weights;
-  const Tensor scores = r.softmax(logits, DType::fp32);
+  const Tensor scores = by_sigmoid ? divided_by_sum(r, r.sigmoid(logits)) : r.softmax(logits, DType::fp32);
   Tensor out = r.view(r.detach(weights), weights.shape());
   if (!r.needs_node({&weights})) return out;
-  r.record({&out}, {r.edge(weights), r.edge(scores)}, [shape = scores.shape()](Recorder& rec, Gradients& g) {
-    const Tensor of_experts = rec.empty({Size(1), shape.width}, DType::fp32, "gradient of the balancing loss");
-    return Gradients{std::move(g[0]), rec.view(of_experts, shape)};
-  });
+  r.record({&out}, {r.edge(weights), r.edge(scores)},
+           [shape = scores.shape(), type = scores.dtype()](Recorder& rec, Gradients& g) {
+             const Tensor of_experts = rec.empty({Size(1), shape.width}, type, "gradient of the balancing loss");
+             return Gradients{std::move(g[0]), rec.view(of_experts, shape)};
+           });
   return out;
 }
 
@@ -91,6 +136,10 @@ bool holds_one_order(const TrainingPlan& plan) {
 
 }  // namespace
 
+bool scores_by_sigmoid(const ModelSpec& model) {
+  return model.model_type == "deepseek_v3" || model.model_type == "glm4_moe";
+}
+
 ExpertPlan expert_plan(const TrainingPlan& plan) {
   ExpertPlan experts;
   experts.gathers = engine_word(plan, "moe_token_dispatcher_type", "alltoall") == "allgather";
@@ -126,17 +175,18 @@ MegatronRouting megatron_route(Forward& f, const LayerContext& layer, const Tens
   Parameter& router = module.weight;
   Tensor logits = plan.wide ? gate_in_fp32(r, router, hidden) : r.linear(hidden, router);
   if (!plan.wide && !router.trainable) logits = also_keeping(r, logits, hidden);  // RouterGatingLinearFunction
+  const bool by_sigmoid = scores_by_sigmoid(f.model);
   MegatronRouting routing;
   {
-    const auto [values, indices] = r.top_of_rows(logits, layer.dims.top);
-    const Tensor probabilities = r.cast(r.softmax(values, DType::fp32), logits.dtype());
-    routing.weights = moved(r, probabilities, logits.shape(), "routing weights of all experts", indices);
+    const Choice choice =
+        by_sigmoid ? choose_by_sigmoid(r, logits, layer.dims.top) : choose_by_softmax(r, logits, layer.dims.top);
+    routing.weights = moved(r, choice.weights, logits.shape(), "routing weights of all experts", choice.experts);
   }
   routing.map = r.empty(logits.shape(), DType::int32, "routing map in 32 bits");
   routing.map = r.empty(logits.shape(), DType::boolean, "routing map");
   if (plan.capacity > 0)
     routing.weights = dropped_beyond_capacity(r, routing.weights, routing.map, !holds_one_order(f.plan));
-  if (plan.balances) routing.weights = with_balancing_loss(r, std::move(routing.weights), logits);
+  if (plan.balances) routing.weights = with_balancing_loss(r, std::move(routing.weights), logits, by_sigmoid);
   module.remains.clear();
   return routing;
 }
@@ -189,6 +239,14 @@ Permuted permute(Forward& f, const MegatronRouting& routing, const Tensor& hidde
   return out;
 }
 
+namespace {
+
+std::vector<std::int32_t> kinds_of_layers(const Section& section) {
+  return is_next_token_part(section) ? std::vector<std::int32_t>{0} : section.layer_kinds;
+}
+
+}  // namespace
+
 std::vector<Tensor> dispatcher_attributes(Forward& f) {
   Recorder& r = f.r;
   const ExpertPlan plan = expert_plan(f.plan);
@@ -198,7 +256,7 @@ std::vector<Tensor> dispatcher_attributes(Forward& f) {
   };
   const DType type = plan.wide ? DType::fp32 : f.stream;
   for (std::size_t section = 0; section < f.model.sections.size(); ++section)
-    for (const std::int32_t index : f.model.sections[section].layer_kinds) {
+    for (const std::int32_t index : kinds_of_layers(f.model.sections[section])) {
       const auto at = static_cast<std::size_t>(index);
       const LayerKind& kind = f.model.sections[section].kinds[at];
       if (!kind.moe) continue;

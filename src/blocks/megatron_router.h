@@ -9,6 +9,10 @@
 
 namespace membill {
 
+// Whether its router scores experts by a sigmoid and steers the choice by a bias of each expert (moe_router_score_function,
+// moe_router_enable_expert_bias); else by a softmax over those that were chosen.
+[[nodiscard]] bool scores_by_sigmoid(const ModelSpec& model);
+
 // How a plan's experts run: plan.sharding.engine_keys, in Megatron's words.
 struct ExpertPlan {
   bool gathers = false;       // moe_token_dispatcher_type allgather; else alltoall

@@ -237,21 +237,14 @@ const std::array kTorchtitanPrograms = {Row{"generic", &kTorchtitan}, Row{"llama
 
 // Models that Megatron's GPT can be: its own sizes and options describe them.
 const std::array kMegatronPrograms = {
-    Row{"deepseek_v2", &kMegatron},
-    Row{"deepseek_v3", &kMegatron},
-    Row{"generic", &kMegatron},
-    Row{"gpt2", &kMegatron},
-    Row{"llama", &kMegatron},
-    Row{"mistral", &kMegatron},
-    Row{"mixtral", &kMegatron},
-    Row{"qwen2", &kMegatron},
-    Row{"qwen2_moe", &kMegatron},
-    Row{"qwen3", &kMegatron},
-    Row{"qwen3_moe", &kMegatron},
-    Row{"qwen2_vl_text", &kMegatron},
-    Row{"qwen2_5_vl_text", &kMegatron},
-    Row{"qwen3_vl_text", &kMegatron},
-    Row{"qwen3_vl_moe_text", &kMegatron},
+    Row{"deepseek_v2", &kMegatron},   Row{"deepseek_v3", &kMegatron},
+    Row{"generic", &kMegatron},       Row{"glm4_moe", &kMegatron},
+    Row{"gpt2", &kMegatron},          Row{"llama", &kMegatron},
+    Row{"mistral", &kMegatron},       Row{"mixtral", &kMegatron},
+    Row{"qwen2", &kMegatron},         Row{"qwen2_moe", &kMegatron},
+    Row{"qwen3", &kMegatron},         Row{"qwen3_moe", &kMegatron},
+    Row{"qwen2_vl_text", &kMegatron}, Row{"qwen2_5_vl_text", &kMegatron},
+    Row{"qwen3_vl_text", &kMegatron}, Row{"qwen3_vl_moe_text", &kMegatron},
 };
 
 const Architecture* find_in(std::span<const Row> programs, std::string_view model_type) {

@@ -91,6 +91,23 @@ Tensor ring_forward(Recorder& r, const RingShapes& s, const Tensor& k, const Ten
   return output;
 }
 
+// To a checkpoint that keeps results of operators the ring is one of them: what it made is not made again.
+Tensor ring_with_results(Recorder& r, const RingShapes& s, const Tensor& k, const Tensor& v, Kept* kept) {
+  const auto made = [&](const Shape& shape, DType type, const char* label) {
+    return r.result_of(AtenOperator::flash, shape, type, label);
+  };
+  const Recorder::OperatorResult output = made(s.q, s.type, "attention output"),
+                                 statistic = made({s.statistic, Size(1)}, DType::fp32, "merged log-sum-exp"),
+                                 seeds = made({Size(3), Size(1)}, DType::int64, "attention seeds");
+  if (output.computed) ring_forward(r, s, k, v, nullptr);
+  if (kept != nullptr) {
+    kept->output = r.detach(r.saved_strided(output.tensor));
+    kept->statistic = r.saved(statistic.tensor);
+    kept->seeds = r.saved(seeds.tensor);
+  }
+  return output.tensor;
+}
+
 struct BlockGradients {
   Tensor q, k, v;
 };
@@ -219,12 +236,15 @@ Tensor torch_ring(Forward& f, const AttentionCall& call, const Tensor& q, const 
   const bool node = r.needs_node({&q, &k, &v});
   Kept kept;
   if (node) kept = {r.saved_strided(q), r.saved_strided(k), r.saved_strided(v), {}, {}, {}};
-  Tensor output = ring_forward(r, s, k, v, node ? &kept : nullptr);
+  const bool results = f.plan.checkpointing.mode == Checkpointing::selective;
+  Tensor output = results ? ring_with_results(r, s, k, v, node ? &kept : nullptr)
+                          : ring_forward(r, s, k, v, node ? &kept : nullptr);
   if (node)
     r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
              [s, kept](Recorder& rec, Gradients&) { return ring_backward(rec, s, kept); });
   const Shape result{f.dims.N, call.dims.a * call.dims.v};
-  if (s.heads_first) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
+  // What the blocks were merged into lies heads first; torchtitan asks for the other order whatever its queries' is.
+  if (s.heads_first || call.bare) return r.contiguous_copy(std::move(output), result, "attention output, heads last");
   return r.view(std::move(output), result);
 }
 

@@ -13,6 +13,7 @@
 #include "blocks/layers.h"
 #include "blocks/loss.h"
 #include "blocks/megatron_norm.h"
+#include "blocks/sequence_spread.h"
 
 namespace membill {
 
@@ -66,6 +67,12 @@ Tensor loss_kernel(Forward& f, const Tensor& logits) {
   return result;
 }
 
+// models/llama3/model/model.py reshape_for_broadcast: a rank's part of a sequence has positions of its own, looked up in every layer.
+Tensor of_rank(Forward& f, const Tensor& positions, const KindDims& dims) {
+  if (sequence_ranks(f.plan) == 1) return positions;
+  return f.r.empty({f.one_row() ? f.dims.s : f.dims.N, dims.rotary}, DType::fp32, "positions of the rank's tokens");
+}
+
 }  // namespace
 
 Tensor TorchtitanArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
@@ -76,7 +83,7 @@ Tensor TorchtitanArchitecture::attention(Forward& f, const LayerContext& layer, 
   };
   Tensor q = project("self_attn.q_proj", dims.a, dims.d), k = project("self_attn.k_proj", dims.k, dims.d);
   const Tensor v = project("self_attn.v_proj", dims.k, dims.v);
-  std::tie(q, k) = rotate_both_complex(f, q, k, positions);
+  std::tie(q, k) = rotate_both_complex(f, q, k, of_rank(f, positions, dims));
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, false), {}};
   const bool asked = f.plan.attention == AttentionKernel::mem_efficient;
   if (call.choice.kernel == AttentionKernel::mem_efficient && !asked) call.choice.kernel = AttentionKernel::sdpa_math;

@@ -139,6 +139,24 @@ void check_saved_activations(const TrainingPlan& plan, Problems& problems) {
     problems.add({"", key, "is for full recompute only", "checkpointing full"});
 }
 
+// training/arguments.py: both are for the distributed optimizer; a cut fraction is for an offloaded one.
+void check_optimizer_place(const TrainingPlan& plan, Problems& problems) {
+  if (plan.engine != Engine::megatron) {
+    for (const char* name : {"mtp_num_layers", "optimizer_offload_fraction"})
+      if (engine_number(plan, name, 0) > 0)
+        needs_engine(plan, ("sharding." + std::string(name)).c_str(), "Megatron's key", "megatron", problems);
+    return;
+  }
+  const bool offloads = plan.sharding.offload == "optimizer";
+  const bool precise = engine_flag(plan, "use_precision_aware_optimizer", false);
+  if (plan.sharding.zero != 1 && (offloads || precise))
+    problems.add({"", offloads ? "sharding.offload" : "sharding.use_precision_aware_optimizer",
+                  "needs Megatron's distributed optimizer", "sharding.zero 1"});
+  const double fraction = engine_number(plan, "optimizer_offload_fraction", 1.0);
+  if (fraction > 1)
+    problems.add({"", "sharding.optimizer_offload_fraction", "is a share of the optimizer, at most 1", "1.0"});
+}
+
 // DeepSpeed's own conditions (deepspeed 0.19 checkpointing.py configure, get_partition_size, partition_activations).
 void check_contiguous(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   const char* key = "sharding.contiguous_memory_optimization";
@@ -326,6 +344,7 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_experts(model, plan, hardware, problems);
   check_capacity(plan, problems);
   check_saved_activations(plan, problems);
+  check_optimizer_place(plan, problems);
   check_deepspeed_checkpoint(model, plan, problems);
   check_sequence_ranks(model, plan, problems);
   check_cards(plan, hardware, problems);

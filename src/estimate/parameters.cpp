@@ -6,6 +6,7 @@
 
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
+#include "blocks/megatron_next_token.h"
 #include "blocks/packed_storage.h"
 #include "blocks/quantized.h"
 #include "blocks/torchtune_nf4.h"
@@ -87,7 +88,9 @@ class Builder {
   void add_section(std::size_t index) {
     const Section& section = model_.sections[index];
     if (section.layer_kinds.empty()) {
-      add_tensors(job_.model.outer, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1, {section, 0});
+      Modules& outer = job_.model.outer;
+      Modules& modules = is_next_token_part(section) ? outer.make_part(section.name) : outer;
+      add_tensors(modules, section.kinds.at(0), dims_.kinds[index][0], TraceWriter::kNoUnit, 1, {section, 0});
       return;
     }
     std::vector<std::int32_t> alike(section.layer_kinds.begin(), section.layer_kinds.end());

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <string>
 
+#include "blocks/megatron_next_token.h"
+#include "blocks/megatron_router.h"
 #include "estimate/engines/placement.h"
 #include "membill/vision_part.h"
 
@@ -28,6 +30,11 @@ class TensorWriter {
   void norm(const std::string& module, std::int64_t width, bool bias) {
     add(module + ".weight", {width}, TensorRole::norm, ModuleKind::norm, SplitAxis::none);
     if (bias) add(module + ".bias", {width}, TensorRole::norm, ModuleKind::norm, SplitAxis::none);
+  }
+
+  void buffer(const std::string& name, std::int64_t elements) {
+    add(name, {elements}, TensorRole::other, ModuleKind::parameter, SplitAxis::none);
+    tensors_.back().buffer = true;
   }
 
   void add(const std::string& name, std::vector<std::int64_t> shape, TensorRole role, ModuleKind module,
@@ -57,10 +64,11 @@ class RankModel {
     ModelSpec rank = model_;
     rank.sections.clear();
     rank.vocab = padded_vocabulary(model_, plan_) / tp_;
-    rank.tied_embeddings = model_.tied_embeddings && plan_.parallel.pp == 1;
+    const std::int64_t further = next_token_layers(plan_);
+    rank.tied_embeddings = model_.tied_embeddings && (plan_.parallel.pp == 1 || further > 0);
     rank.stated_parameters.reset();
     const bool first = stage_ == 0, last = stage_ == plan_.parallel.pp - 1;
-    if (first) rank.sections.push_back(embedding(rank.vocab));
+    if (first || (last && further > 0)) rank.sections.push_back(embedding(rank.vocab));
     if (first)
       std::copy_if(model_.sections.begin(), model_.sections.end(), std::back_inserter(rank.sections), is_vision_part);
     rank.layers = 0;
@@ -68,7 +76,10 @@ class RankModel {
       rank.sections.push_back(stack(chunk));
       rank.layers += chunk.count;
     }
-    if (last) rank.sections.push_back(head(rank));
+    if (!last) return rank;
+    rank.sections.push_back(final_norm());
+    for (std::int64_t layer = 0; layer < further; ++layer) rank.sections.push_back(next_token_layer(layer));
+    if (!model_.tied_embeddings || plan_.parallel.pp > 1) rank.sections.push_back(head(rank));
     return rank;
   }
 
@@ -85,13 +96,37 @@ class RankModel {
     return single("embedding", list.take());
   }
 
-  // Ends of the pipeline that share a matrix each have a copy of it.
-  Section head(const ModelSpec& rank) const {
+  Section final_norm() const {
     TensorWriter list("");
     list.norm("decoder.final_layernorm", model_.hidden, norm_bias());
-    if (!rank.tied_embeddings)
-      list.matrix("output_layer", rank.vocab, model_.hidden, TensorRole::head, SplitAxis::vocab, false);
+    return single("final", list.take());
+  }
+
+  // Ends of the pipeline that share a matrix each have a copy of it. Beside next-token layers, which bring the embedding to the last
+  // stage, a shared head has one all the same, which nothing uses.
+  Section head(const ModelSpec& rank) const {
+    TensorWriter list("");
+    list.matrix("output_layer", rank.vocab, model_.hidden, TensorRole::head, SplitAxis::vocab, false);
     return single("head", list.take());
+  }
+
+  // Its transformer layer is like the stack's last one.
+  Section next_token_layer(std::int64_t number) const {
+    const Section& whole = stack_of(model_);
+    Section section = single(next_token_section(number), {});
+    LayerKind& kind = section.kinds.back();
+    kind = layer(whole.kinds[static_cast<std::size_t>(whole.layer_kinds.back())]);
+    TensorWriter list("mtp.layers.*.");
+    list.norm("enorm", model_.hidden, norm_bias());
+    list.norm("hnorm", model_.hidden, norm_bias());
+    list.matrix("eh_proj", model_.hidden / tp_, 2 * model_.hidden, TensorRole::other, SplitAxis::column, false);
+    std::vector<TensorSpec> tensors = list.take();
+    tensors.insert(tensors.end(), kind.tensors.begin(), kind.tensors.end());
+    TensorWriter last("mtp.layers.*.");
+    last.norm("final_layernorm", model_.hidden, norm_bias());
+    for (TensorSpec& tensor : last.take()) tensors.push_back(std::move(tensor));
+    kind.tensors = std::move(tensors);
+    return section;
   }
 
   static Section single(std::string name, std::vector<TensorSpec> tensors) {
@@ -187,6 +222,10 @@ class RankModel {
   // Two matrices each.
   void expert_tensors(TensorWriter& list, const LayerKind& kind, const LayerKind& whole) const {
     list.matrix("mlp.router", whole.moe->experts, model_.hidden, TensorRole::router, SplitAxis::none, false);
+    if (scores_by_sigmoid(model_)) {
+      list.buffer("mlp.router.local_tokens_per_expert", whole.moe->experts);
+      list.buffer("mlp.router.expert_bias", whole.moe->experts);
+    }
     for (std::int64_t expert = 0; expert < kind.moe->experts; ++expert)
       mlp(list, "mlp.experts.local_experts." + std::to_string(expert) + ".", kind.moe->intermediate, kind.mlp,
           TensorRole::expert);

@@ -1,5 +1,6 @@
 #include "estimate/rotary_cache.h"
 
+#include "blocks/sequence_spread.h"
 #include "estimate/parameters.h"
 
 namespace membill {
@@ -24,7 +25,7 @@ bool keeps_rotary_cache(const TrainingPlan& plan) {
 Tensor rotary_cache(Recorder& r, const ModelSpec& model, const TrainingPlan& plan, const Dims& dims, ItemId item) {
   const Size rotary = dims.kinds.at(1).at(0).rotary, positions(model.max_positions);
   if (plan.implementation == Implementation::torchtitan)
-    return r.empty({dims.s, rotary}, DType::fp32, "rotary cache", item);
+    return r.empty({dims.s * Size(sequence_ranks(plan)), rotary}, DType::fp32, "rotary cache", item);
   if (plan.implementation == Implementation::litgpt) {
     const bool again = has_adapters(plan);
     return r.empty({again ? dims.s : positions, rotary * Size(2)}, again ? DType::fp32 : base_dtype(plan),

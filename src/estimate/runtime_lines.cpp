@@ -14,7 +14,7 @@ constexpr std::int64_t kMoreKernels =
     450;  // MiB that loading kernels lazily added, at most: pytorch/pytorch#109888, ml-engineering
 
 constexpr std::int64_t kWidestPercent = 35;
-constexpr std::int64_t kPartNotKnown = 12;  // of FSDP1's reserved memory: device_range
+constexpr std::int64_t kPartNotKnown = 12;  // of FSDP1's reserved memory: held_range
 
 constexpr std::array kReadings = {
     ContextReading{"a100-80gb", true, 481, "torch 2.1.1, CUDA 12.1",
@@ -113,7 +113,7 @@ Source context_source(const Hardware& hardware, const TrainingPlan& plan) {
   return text;
 }
 
-Range device_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card, Engine engine) {
+Range held_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card, Engine engine) {
   const std::int64_t likely = checked_add(*reserved.likely, *beside.likely);
   const std::int64_t more = engine == Engine::fsdp ? *reserved.likely / kPartNotKnown : 0;
   std::int64_t high = checked_add(std::max(checked_add(*reserved.likely, more), *reserved.high), *beside.high);

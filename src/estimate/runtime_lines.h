@@ -33,14 +33,14 @@ struct ContextReading {
 // cards, 128 MiB on those of CDNA 3 and 4. Without a card: 8.125 MiB.
 [[nodiscard]] Bytes matmul_workspace_bytes(const Hardware& hardware, const TrainingPlan& plan);
 
-// What nvidia-smi shows of the process: what the allocator reserved and what lies beside it. Low: the tensors' blocks alone, as when a
+// What the process holds: what the allocator reserved and what lies `beside` it, which is nothing for the allocator's own figure. Low: the tensors' blocks alone, as when a
 // cache is given up near the card's limit. Likely: the replay's. High: what other orders of the same requests may leave in the cache
 // (blocks_apart.h); under FSDP1 at least a twelfth more than the replay's, which is an observation: of the 62 nvidia-smi readings of
 // fms-acceleration on several cards in data/measurements/published.jsonl 13 lie above what the orders leave, all of them by less. What
 // they have more grows with the batch, and what FSDP1 hands to another stream (torch 2.15 _flat_param.py, _runtime_utils.py: flat
 // parameters and gradients of units) does not; the tensors are not known. Not above the card, unless the likely figure is, and no wider
-// than 35 % of the likely figure: the low end rises first.
-[[nodiscard]] Range device_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card,
-                                 Engine engine);
+// than 35 % of the likely figure: the low end rises first. More beside it never lowers an end.
+[[nodiscard]] Range held_range(const Range& reserved, const Range& beside, std::optional<std::int64_t> card,
+                               Engine engine);
 
 }  // namespace membill

@@ -112,7 +112,8 @@ std::string unbilled_sequence_parallelism(const TrainingPlan& plan) {
   if (p.cp > 1 && p.ulysses > 1) return "cp beside ulysses";
   if (plan.stage != Stage::sft && plan.stage != Stage::pretrain)
     return "sequence parallelism of stage " + std::string(word_of(kStageWords, plan.stage));
-  if (plan.implementation != Implementation::hf && plan.implementation != Implementation::liger)
+  const bool titan = plan.implementation == Implementation::torchtitan && p.cp > 1;
+  if (!titan && plan.implementation != Implementation::hf && plan.implementation != Implementation::liger)
     return "sequence parallelism with implementation " +
            std::string(word_of(kImplementationWords, plan.implementation));
   const bool tokens = plan.method == Method::prompt || plan.method == Method::prefix || plan.method == Method::ptuning;

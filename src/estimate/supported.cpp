@@ -146,6 +146,7 @@ std::string unbilled_megatron_adapters(const Plan& plan) {
   if (!a.modules_to_save.empty() || a.trainable_tokens > 0) return "modules_to_save under Megatron";
   if (a.lora_bias) return "lora_bias under Megatron";
   if (plan.parallel.expert_tp > 1) return "LoRA with expert_tp";
+  if (engine_number(plan, "mtp_num_layers", 0) > 0) return "LoRA with next-token layers (mtp_num_layers)";
   return unless(a.layers.empty() && a.exclude.empty() && a.rank_pattern.empty(), "LoRA on some layers under Megatron");
 }
 
@@ -154,9 +155,10 @@ std::string unbilled_megatron(const Plan& plan) {
   const bool adapts = plan.method == Method::lora && plan.engine == Engine::megatron;
   if (plan.method != Method::full && !adapts)
     return std::string(word_of(kMethodWords, plan.method)) + " under Megatron";
-  if (adapts) return unbilled_megatron_adapters(plan);
   if (plan.engine != Engine::megatron) return {};
-  if (plan.sharding.offload != "none") return "offload " + plan.sharding.offload + " under Megatron";
+  const std::string& offload = plan.sharding.offload;
+  if (offload != "none" && offload != "optimizer") return "offload " + offload + " under Megatron";
+  if (adapts) return unbilled_megatron_adapters(plan);
   return unless(plan.parallel.ulysses == 1, "Ulysses under Megatron");
 }
 
@@ -220,14 +222,23 @@ std::string unbilled_tensor_parallelism(const Plan& plan) {
   return unless(supervised, degree + " in stage " + std::string(word_of(kStageWords, plan.stage)));
 }
 
+// DeepSpeed 0.19 module_inject/auto_ep_layer.py; transformers 5.24 distributed/expert_parallel.py, fsdp.py.
+std::string who_divides_experts(const Plan& plan) {
+  const std::string engine = " with engine " + std::string(word_of(kEngineWords, plan.engine));
+  if (plan.engine == Engine::deepspeed)
+    return engine + ", whose AutoEP runs layers of its own in the place of the model's experts,";
+  if (plan.engine != Engine::fsdp2) return engine;
+  if (plan.implementation == Implementation::torchtitan) return " with torchtitan, whose experts have no program here,";
+  return engine + ", which shards experts over other ranks than the rest of their layers,";
+}
+
 std::string unbilled_parallelism(const Plan& plan) {
   const ParallelPlan& p = plan.parallel;
   if (plan.engine == Engine::megatron) return {};
   if (std::string tensors = unbilled_tensor_parallelism(plan); !tensors.empty()) return tensors;
+  if (p.ep > 1) return "expert parallelism (ep " + std::to_string(p.ep) + ")" + who_divides_experts(plan);
   const std::pair<std::string_view, std::int64_t> degrees[] = {
-      {"a pipeline (pp ", p.pp},
-      {"expert parallelism (ep ", p.ep},
-      {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
+      {"a pipeline (pp ", p.pp}, {"tensor parallelism of experts (expert_tp ", p.expert_tp}};
   for (const auto& [name, degree] : degrees)
     if (degree > 1)
       return std::string(name) + std::to_string(degree) + ") with engine " +
@@ -322,10 +333,11 @@ constexpr std::array kLimits{
           },
           "amp-bf16, amp-fp16, master-bf16, master-fp16, fp32 over fp32 weights"},
     Limit{"sharding", unbilled_sharding, "ZeRO 0 to 3; FSDP full_shard, shard_grad_op, hybrid_shard, no_shard"},
-    Limit{
-        "parallel", unbilled_parallelism,
-        "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, attention sdpa or flash; "
-        "tp of full training with engine deepspeed below ZeRO-3"},
+    Limit{"parallel", unbilled_parallelism,
+          "degrees of 1; cp or ulysses with stage sft or pretrain, implementation hf or liger, cp with torchtitan, "
+          "attention "
+          "sdpa or flash; "
+          "tp of full training with engine deepspeed below ZeRO-3"},
     Limit{"implementation", unbilled_torchtune, "fp32, bf16, fp16 or nf4 weights with engine torch or fsdp2"},
     Limit{"implementation", unbilled_torchtitan,
           "full training of fp32 or bf16 weights with engine torch, ddp or fsdp2"},

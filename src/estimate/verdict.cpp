@@ -98,9 +98,9 @@ class Judgement {
     totals.requested = Range::exact(bill_.peak.highest);
     totals.allocated = Range::exact(shown.allocated);
     most_ = std::max(shown.reserved_ever(), reserved_apart(job_.trace, bill_.bytes, settings_));
-    totals.reserved = {shown.allocated, shown.reserved, most_};
+    totals.reserved = held_range({shown.allocated, shown.reserved, most_}, Range::exact(0), capacity_, engine_);
     const std::int64_t allocated = std::max(shown.allocated, shown.building_allocated);
-    totals.device = device_range({allocated, shown.reserved_ever(), most_}, beside_, capacity_, engine_);
+    totals.device = held_range({allocated, shown.reserved_ever(), most_}, beside_, capacity_, engine_);
     building_decides_ = shown.building_reserved > shown.reserved;
     totals.host = total(job_.host);
     totals.nvme = total(job_.nvme);

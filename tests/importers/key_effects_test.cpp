@@ -115,8 +115,8 @@ TEST_CASE("Megatron's layers are read as they are asked for") {
             ->as_string() == "llama");
   CHECK(run(kMegatron + "--bf16 --swiglu").plan.dropout == 0.1);
   CHECK_FALSE(run(kMegatron + "--bf16 --swiglu --hidden-dropout 0 --attention-dropout 0").plan.dropout.has_value());
-  for (const std::string flag : {"squared-relu", "no-bias-gelu-fusion", "use-precision-aware-optimizer", "freeze-LM",
-                                 "fp8-param-gather", "tp-comm-overlap"}) {
+  for (const std::string flag : {"squared-relu", "no-bias-gelu-fusion", "reduce-scatter-with-fp32-accumulation",
+                                 "freeze-LM", "fp8-param-gather", "tp-comm-overlap"}) {
     INFO(flag);
     std::string key = flag;
     std::replace(key.begin(), key.end(), '-', '_');
@@ -124,8 +124,20 @@ TEST_CASE("Megatron's layers are read as they are asked for") {
   }
   CHECK(run(kMegatron + "--bf16 --no-such-flag").state_of("no_such_flag") == io::KeyState::unknown);
   CHECK_FALSE(run(kMegatron + "--bf16 --moe-latent-size 64").problem.empty());
+  CHECK_FALSE(run(kMegatron + "--bf16 --attention-output-gate").problem.empty());
   CHECK(run("megatron sft --model Qwen/Qwen3-0.6B --max_length 512 --gradient_accumulation_fusion false")
             .engine_key("gradient_accumulation_fusion") == "false");
+}
+
+TEST_CASE("Megatron's optimizer lies where it is asked to") {
+  const std::string sharded = kMegatron + "--bf16 --use-distributed-optimizer ",
+                    host = sharded + "--optimizer-cpu-offload ";
+  CHECK(run(sharded + "--use-precision-aware-optimizer").engine_key("use_precision_aware_optimizer") == "true");
+  CHECK(run(host).plan.sharding.offload == "optimizer");
+  CHECK(run(host).engine_key("optimizer_offload_fraction").empty());
+  CHECK(run(host + "--optimizer-offload-fraction 0.25").engine_key("optimizer_offload_fraction") == "0.25");
+  CHECK(run(host + "--optimizer-offload-fraction 0").plan.sharding.offload == "none");
+  CHECK(run(kMegatron + "--bf16 --mtp-num-layers 1").engine_key("mtp_num_layers") == "1");
 }
 
 TEST_CASE("DeepSpeed's checkpoint function is billed for code that calls it") {

@@ -59,7 +59,7 @@ def checkpointing(job):
 def settings(row):
     """torchtitan's sections of membill's job."""
     job, cards = row["job"], row["job"].get("hardware", {}).get("count", 1)
-    sharding = job.get("sharding", {})
+    sharding, spread = job.get("sharding", {}), job.get("parallel", {}).get("cp", 1)
     replicas = 1
     if job["engine"] == "ddp":
         replicas = cards
@@ -67,11 +67,12 @@ def settings(row):
         replicas = cards // sharding["shard_group"]
     sections = {
         "training": {
-            "local_batch_size": job["batch"], "global_batch_size": job["batch"] * job.get("accumulate", 1) * cards, "seq_len": job["seq"],
+            "local_batch_size": job["batch"], "global_batch_size": job["batch"] * job.get("accumulate", 1) * cards // spread, "seq_len": job["seq"],
             "dtype": DTYPES[job["weights"]], "enable_cpu_offload": sharding.get("offload", "none") != "none",
             "mixed_precision_param": DTYPES[sharding.get("param_dtype") or ("bf16" if job["precision"] == "amp-bf16" else "fp32")]},
         "parallelism": {
-            "data_parallel_replicate_degree": replicas, "data_parallel_shard_degree": cards // replicas,
+            "data_parallel_replicate_degree": replicas, "data_parallel_shard_degree": cards // replicas // spread,
+            "context_parallel_degree": spread,
             "fsdp_reshard_after_forward": "never" if sharding.get("fsdp") == "shard_grad_op" else "default"},
         "activation_checkpoint": checkpointing(job),
         "optimizer": {"name": {"adamw": "AdamW", "adam": "Adam"}[job["optimizer"]],

@@ -31,8 +31,8 @@ def sizes(config):
              "gated_linear_unit": True, "activation_func": torch.nn.functional.silu}
     if config.get("head_dim"):
         found["kv_channels"] = config["head_dim"]
-    found["add_qkv_bias"] = config["model_type"].startswith("qwen2")
-    found["qk_layernorm"] = config["model_type"].startswith("qwen3") or is_latent(config)
+    found["add_qkv_bias"] = config["model_type"].startswith("qwen2") or config.get("attention_bias", False)
+    found["qk_layernorm"] = config["model_type"].startswith("qwen3") or is_latent(config) or config.get("use_qk_norm", False)
     return found
 
 
@@ -52,13 +52,26 @@ def experts(config):
     return config.get("num_local_experts") or config.get("num_experts") or config.get("n_routed_experts")
 
 
+def scores_by_sigmoid(config):
+    return config["model_type"] in ("deepseek_v3", "glm4_moe")
+
+
+def group_settings(config):
+    """Routers that score by sigmoid: a bias steers the choice, among groups first."""
+    if not scores_by_sigmoid(config):
+        return {}
+    return {"moe_router_score_function": "sigmoid", "moe_router_enable_expert_bias": True,
+            "moe_router_num_groups": config.get("n_group"), "moe_router_group_topk": config.get("topk_group"),
+            "moe_router_topk_scaling_factor": config.get("routed_scaling_factor")}
+
+
 def expert_settings(config, job):
     if not experts(config):
         return {}
     balancing = sharding(job, "moe_router_load_balancing_type", "none")
     shared = config.get("shared_expert_intermediate_size") or config.get("n_shared_experts", 0) * config.get("moe_intermediate_size", 0)
     frequency = [int(layer >= config.get("first_k_dense_replace", 0)) for layer in range(config["num_hidden_layers"])]
-    return {"num_moe_experts": experts(config), "moe_layer_freq": frequency, "moe_router_topk": config["num_experts_per_tok"],
+    return {**group_settings(config), "num_moe_experts": experts(config), "moe_layer_freq": frequency, "moe_router_topk": config["num_experts_per_tok"],
             "moe_router_pre_softmax": config["num_experts_per_tok"] == 1,  # which one expert needs
             "moe_ffn_hidden_size": config.get("moe_intermediate_size") or config["intermediate_size"],
             "moe_shared_expert_intermediate_size": shared or None,
@@ -103,7 +116,7 @@ def transformer_config(config, job):
         bias_activation_fusion=True, bias_dropout_fusion=True, gradient_accumulation_fusion=False, masked_softmax_fusion=False,
         attention_softmax_in_fp32=True, cross_entropy_loss_fusion=bool(sharding(job, "cross_entropy_loss_fusion")),
         persist_layer_norm=False, batch_p2p_comm=False, overlap_p2p_comm=False,
-        deallocate_pipeline_outputs=sharding(job, "pipeline_deallocate", True))
+        deallocate_pipeline_outputs=sharding(job, "pipeline_deallocate", True), mtp_num_layers=sharding(job, "mtp_num_layers"))
 
 
 def layer_spec(config, job, settings):
@@ -133,6 +146,11 @@ def spec_of_layer(config, job, settings, count):
     return spec
 
 
+def next_token_spec(settings, spec, **place):
+    from megatron.core.models.gpt.gpt_layer_specs import get_gpt_mtp_block_spec
+    return get_gpt_mtp_block_spec(settings, spec, use_transformer_engine=False, **place) if settings.mtp_num_layers else None
+
+
 def padded_vocabulary(config, job):
     unit = job.get("vocab_pad_to") or 1
     return -(-config["vocab_size"] // unit) * unit
@@ -151,11 +169,13 @@ def chunks_of_stage(config, job, settings, stage):
         else:
             first, last = stage == 0, stage == degree(job, "pp") - 1
         learned = config["model_type"] == "gpt2"
-        model = GPTModel(config=settings, transformer_layer_spec=layer_spec(config, job, settings),
+        spec = layer_spec(config, job, settings)
+        model = GPTModel(config=settings, transformer_layer_spec=spec, mtp_block_spec=next_token_spec(settings, spec, **place),
                          vocab_size=padded_vocabulary(config, job),
                          max_sequence_length=config["n_positions"] if learned else job["seq"], pre_process=first, post_process=last,
                          parallel_output=True, share_embeddings_and_output_weights=tied(config),
-                         position_embedding_type="learned_absolute" if learned else "rope", **place)
+                         position_embedding_type="learned_absolute" if learned else "rope",
+                         rotary_percent=config.get("partial_rotary_factor", 1.0), **place)
         chunks.append(model.cuda().to(stream(job)))
     return chunks
 
@@ -192,4 +212,8 @@ def wrap(settings, chunks, job):
     scaler = {"loss_scale": 1.0} if dtype == torch.float16 else {}
     plan = OptimizerConfig(optimizer="adam", lr=1e-4, bf16=dtype == torch.bfloat16, fp16=dtype == torch.float16, params_dtype=dtype,
                            clip_grad=1.0, use_distributed_optimizer=sharded, overlap_param_gather=overlap and sharded, **scaler)
+    if sharding(job, "offload", "none") == "optimizer":
+        plan.optimizer_cpu_offload, plan.optimizer_offload_fraction = True, sharding(job, "optimizer_offload_fraction", 1.0)
+        # which training/arguments.py asks for, and Transformer Engine would bring
+        plan.use_precision_aware_optimizer = plan.use_precision_aware_optimizer_no_fp8_or_ds_fp8 = True
     return chunks, get_megatron_optimizer(plan, chunks, use_gloo_process_groups=False)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <unordered_set>
 #include <utility>
 
@@ -23,6 +24,8 @@ class Megatron : public EngineRun {
         experts_(group_of(hardware, plan, plan.parallel.ep * plan.parallel.expert_tp)),
         stage_(pipeline_stage(plan, hardware)),
         sharded_(plan.sharding.zero == 1),
+        offloads_(plan.sharding.offload == "optimizer"),
+        precise_(engine_flag(plan, "use_precision_aware_optimizer", false)),
         main_(plan.gradient_dtype.value_or(engine_word(plan, "grad_accum_dtype", "fp32") == "bf16" ? DType::bf16
                                                                                                    : DType::fp32)),
         gradient_item_(recorder.writer().item("gradients")) {}
@@ -31,7 +34,8 @@ class Megatron : public EngineRun {
     for (const TrainedParameter& trained : job.trained) model_parameters_.insert(trained.parameter);
     type_ = job.trained.front().parameter->value.dtype();
     const std::vector<TrainedParameter> dense = parameters_of(job, false), experts = parameters_of(job, true);
-    const bool shares = sharded_ && (dense_.ranks > 1 || (experts_.ranks > 1 && !experts.empty()));
+    const bool several = dense_.ranks > 1 || (experts_.ranks > 1 && !experts.empty());
+    const bool shares = sharded_ && (several || offloads_ || precise_);
     const char* weights = has_adapters(plan_) ? "weights.adapter" : "weights.base";
     if (shares) job.trained.clear();
     for (const auto& [parameters, group] : {std::pair(&dense, dense_), std::pair(&experts, experts_)}) {
@@ -58,8 +62,9 @@ class Megatron : public EngineRun {
 
   // Float16 optimizers read fp32 gradients: the buffer's, or copies of 16-bit ones.
   void before_step() override {
-    if (main_ == DType::fp32 || !regime(plan_.precision).master) return;
+    if (main_ == DType::fp32 || precise_ || !regime(plan_.precision).master) return;
     for (TrainedParameter& trained : *trained_) {
+      if (trained.on_host) continue;
       Parameter& parameter = *trained.parameter;
       r_.writer().visit(parameter.unit, true);
       parameter.gradient = r_.empty(parameter.value.shape(), DType::fp32, "gradient in fp32", gradient_item_);
@@ -67,7 +72,26 @@ class Megatron : public EngineRun {
     r_.writer().visit(TraceWriter::kNoUnit, true);
   }
 
+  // Stepped slices come back one by one, and are made 16-bit on the card.
+  void after_step() override {
+    if (offloaded_.empty() || type_ == DType::fp32) return;
+    const Size largest(*std::max_element(offloaded_.begin(), offloaded_.end()));
+    flat(largest, DType::fp32, "stepped slice from the host", r_.writer().item("step.temporaries"));
+  }
+
   [[nodiscard]] bool clips() const override { return true; }
+
+  // Of each slice a pageable fp32 master and an fp32 gradient.
+  [[nodiscard]] std::map<std::string, std::int64_t> on_host() override {
+    std::map<std::string, std::int64_t> bytes;
+    const bool pinned = engine_flag(plan_, "pin_memory", true);
+    for (const std::int64_t elements : offloaded_) {
+      const std::int64_t taken = elements * bytes_per_element(DType::fp32);
+      bytes["weights.master"] += taken;
+      bytes["gradients"] += pinned ? pinned_bytes(taken) : taken;
+    }
+    return bytes;
+  }
 
   SavingGathers gathers_to_save(const JobModules&) override { return to_save_; }
 
@@ -131,18 +155,34 @@ class Megatron : public EngineRun {
     return sum + Size(elements - r_.symbols().evaluate(sum));
   }
 
-  // The optimizer steps this rank's slices.
+  // The optimizer steps this rank's slices. optimizer/cpu_offloading/hybrid_optimizer.py: on the host as many whole ones, the model's
+  // last parameters first, as make up the fraction.
   void take_share(JobModules& job, const BufferLayout& layout) {
-    const bool masters = regime(plan_.precision).master;
-    const ItemId item = r_.writer().item("weights.master");
-    for (const std::int64_t elements : layout.own_slices) {
+    const std::vector<std::int64_t>& own = layout.own_slices;
+    const auto all = static_cast<double>(std::accumulate(own.begin(), own.end(), std::int64_t{0}));
+    const double wanted = offloads_ ? all * engine_number(plan_, "optimizer_offload_fraction", 1.0) : 0;
+    double gone = 0;
+    for (const std::int64_t elements : own) {
+      const bool on_host = gone < wanted;
+      if (on_host) gone += static_cast<double>(elements);
       slices_.push_back(std::make_unique<Parameter>());
       Parameter& slice = *slices_.back();
-      const Shape shape{Size(elements), Size(1)};
-      slice.value = masters ? r_.empty(shape, DType::fp32, "fp32 master slice", item) : r_.placeholder(shape, type_);
+      slice.value = master_of({Size(elements), Size(1)}, on_host);
       slice.trainable = true;
-      job.trained.push_back({&slice, TensorRole::other, Size(elements)});
+      job.trained.push_back({&slice, TensorRole::other, Size(elements), {}, on_host, on_host});
+      if (on_host) offloaded_.push_back(elements);
     }
+  }
+
+  // transformer_engine 2.20 pytorch/optimizers/fused_adam.py store_param_remainders: of an fp32 master over a bf16 weight only the lower
+  // half is kept.
+  Tensor master_of(const Shape& slice, bool on_host) {
+    const bool masters = regime(plan_.precision).master;
+    const ItemId item = r_.writer().item("weights.master");
+    if (on_host || !masters) return r_.placeholder(slice, masters ? DType::fp32 : type_);
+    if (!precise_ || offloads_ || type_ != DType::bf16) return r_.empty(slice, DType::fp32, "fp32 master slice", item);
+    remainders_.push_back(r_.empty(slice, DType::bf16, "lower half of the fp32 master slice", item));
+    return r_.placeholder(slice, DType::fp32);
   }
 
   // optimizer/distrib_optimizer.py get_parameter_state_dp_zero: of a fully reshardable state each bucket's parts, in fp32, come from all
@@ -163,10 +203,11 @@ class Megatron : public EngineRun {
   const TrainingPlan& plan_;
   Group dense_, experts_;
   std::int64_t stage_;
-  bool sharded_, leaves_inputs_ = false;
+  bool sharded_, offloads_, precise_, leaves_inputs_ = false;
   DType main_, type_ = DType::bf16;
   ItemId gradient_item_;
-  std::vector<Tensor> buffers_;
+  std::vector<Tensor> buffers_, remainders_;
+  std::vector<std::int64_t> offloaded_;  // elements of each slice on the host
   SavingGathers to_save_;
   std::vector<std::unique_ptr<Parameter>> slices_;
   std::vector<TrainedParameter>* trained_ = nullptr;

@@ -220,6 +220,9 @@ void read_deepspeed_part(const Value& config, const std::string& file, const Dee
   read_checkpointing(reader, fill.calls_checkpoint, draft);
   state_what_is_left_out(reader, draft);
   if (const auto tp = reader.count("tensor_parallel.autotp_size"); tp.value_or(1) > 1) draft.set("parallel.tp", tp);
+  if (const auto ep = reader.count("expert_parallel.autoep_size");
+      reader.flag("expert_parallel.enabled") && ep.value_or(1) > 1)
+    draft.set("parallel.ep", ep);
   if (const auto sp = reader.count("sequence_parallel_size"); sp.value_or(1) > 1) draft.set("parallel.ulysses", sp);
   draft.add_records(reader);
 }

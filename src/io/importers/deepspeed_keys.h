@@ -124,6 +124,8 @@ inline constexpr KeyRow kDeepSpeedKeys[] = {
     {"gradient_accumulation_steps", "", "micro-batches of a step"},
     {"train_batch_size", "", "micro-batch x accumulation x cards"},
     {"optimizer.type", "", "optimizer, made by DeepSpeed"},
+    {"expert_parallel.enabled", "false", "AutoEP", {}, "module_inject/auto_ep_config.py"},
+    {"expert_parallel.autoep_size", "1", "expert parallel degree", {}, "module_inject/auto_ep_config.py"},
     {"tensor_parallel.autotp_size", "", "tensor parallel degree", {}, "tensor_parallel/config.py"},
     {"sequence_parallel_size", "", "Ulysses degree"},
     {"activation_checkpointing.partition_activations", "", "checkpoints are split over the tensor-parallel ranks"},
@@ -161,7 +163,8 @@ inline constexpr std::string_view kDeepSpeedHarmless =
     "zero_force_ds_cpu_optimizer communication_data_type seq_parallel_communication_data_type dump_state "
     "disable_allgather "
     "flops_profiler* tensorboard* wandb* csv_monitor* comms_logger* autotuning* elasticity* data_efficiency* "
-    "dataloader_drop_last graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* train_steps comment* "
+    "dataloader_drop_last expert_parallel* graph_harvesting checkpoint* sparse_gradients memory_breakdown timers* "
+    "train_steps comment* "
     "gradient_accumulation_dtype checkpoint_tag_validation load_universal_checkpoint use_data_before_expert_parallel_ "
     "progressive_layer_drop* comms_config* monitor_config* compile inference* memory_debug_breakdown "
     "activation_checkpointing.synchronize_checkpoint_boundary activation_checkpointing.profile "

@@ -70,8 +70,20 @@ void read_engine(KeyReader& reader, Draft& draft) {
   if (reader.flag("cross_entropy_loss_fusion") &&
       to_lower(reader.text("cross_entropy_fusion_impl").value_or("")) == "te")
     draft.set("sharding.cross_entropy_fusion_impl", Value::of("te"));
-  for (const char* key : {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"})
+  for (const char* key : {"decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers", "mtp_num_layers"})
     if (const auto layers = reader.count(key, 1)) draft.set("sharding." + std::string(key), layers);
+}
+
+void read_optimizer_place(KeyReader& reader, Draft& draft) {
+  const auto fraction = reader.real("optimizer_offload_fraction");
+  const bool offloads = reader.flag("optimizer_cpu_offload") && fraction.value_or(1) > 0;
+  if (offloads) draft.set("sharding.offload", Value::of("optimizer"));
+  if (offloads && fraction && *fraction < 1) draft.set("sharding.optimizer_offload_fraction", Value::of(*fraction));
+  const bool pinned = reader.maybe_flag("pin_cpu_grads").value_or(true);
+  if (offloads && !pinned) draft.set("sharding.pin_memory", Value::of(false));
+  const bool halves = reader.maybe_flag("store_param_remainders").value_or(true);
+  if (reader.flag("use_precision_aware_optimizer") && halves && !offloads)
+    draft.set("sharding.use_precision_aware_optimizer", Value::of(true));
 }
 
 // Of models with experts.
@@ -115,8 +127,6 @@ void state_narrow_states(KeyReader& reader, Draft& draft) {
     if (dtype_word(dtype) == "fp32") continue;
     draft.warnings.push_back(std::string(key) + " " + dtype + " is not billed: fp32 is");
   }
-  if (reader.real("optimizer_offload_fraction").value_or(1) < 1)
-    draft.warnings.push_back("optimizer_offload_fraction is not billed: the whole optimizer is on one side");
 }
 
 void read_precision(KeyReader& reader, Draft& draft) {
@@ -167,7 +177,7 @@ void state_what_is_left_out(KeyReader& reader, Draft& draft) {
     draft.warnings.push_back("num_distributed_optimizer_instances is not billed: one copy is spread over all cards");
   for (const char* key :
        {"moe_latent_size", "heterogeneous_layers_config_path", "heterogeneous_layers_config_encoded_json",
-        "linear_attention_freq", "experimental_attention_variant"})
+        "linear_attention_freq", "experimental_attention_variant", "attention_output_gate"})
     if (reader.is_given(key)) reader.problem(key, "is not billed under Megatron");
   reader.use("freeze_ViT"), reader.use("cpu_offloading_num_layers");
 }
@@ -181,7 +191,6 @@ void read_code(KeyReader& reader, Draft& draft) {
   for (const char* key : {"use_megatron_fsdp", "use_torch_fsdp2"}) {
     if (reader.flag(key)) reader.problem(key, "is not billed", "use_distributed_optimizer");
   }
-  if (reader.is_given("mtp_num_layers")) draft.warnings.push_back("next-token layers (mtp_num_layers) are not billed");
 }
 
 // A distributed checkpoint holds each rank's parts; a fully reshardable state of the optimizer is gathered for it.
@@ -204,7 +213,7 @@ void read_megatron_step(KeyReader& reader, Draft& draft) {
   const auto decoder = reader.count("decoder_seq_length", 1);
   draft.set("seq", decoder ? decoder : reader.count("seq_length", 1));
   draft.set("sharding.zero", Value::of(reader.flag("use_distributed_optimizer") ? 1 : 0));
-  if (reader.flag("optimizer_cpu_offload")) draft.set("sharding.offload", Value::of("optimizer"));
+  read_optimizer_place(reader, draft);
   read_parallelism(reader, draft);
   read_engine(reader, draft);
   read_experts(reader, draft);

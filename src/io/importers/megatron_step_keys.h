@@ -76,6 +76,8 @@ inline constexpr KeyRow kMegatronStepKeys[] = {
     {"main_params_dtype", "fp32", "dtype of the master weights"},
     {"use_precision_aware_optimizer", "", "Transformer Engine's optimizer keeps states in narrower types"},
     {"optimizer_offload_fraction", "", "share of the optimizer on the host"},
+    {"store_param_remainders", "true", "that optimizer keeps the lower halves of masters only"},
+    {"pin_cpu_grads", "true", "gradients of an optimizer on the host are page-locked"},
     {"gradient_accumulation_fusion", "", "weight gradients are added where they are made"},
     {"no_masked_softmax_fusion", "false", "the softmax of whole scores is not one kernel"},
     {"masked_softmax_fusion", "", "the softmax of whole scores is one kernel"},
@@ -119,6 +121,13 @@ inline constexpr KeyRow kMegatronStepKeys[] = {
     {"microbatch_group_size_per_vp_stage", "", "micro-batches of a virtual stage in turn"},
     {"linear_attention_freq", "", "layers of linear attention"},
     {"experimental_attention_variant", "", "attention of another kind"},
+    {"attention_output_gate", "", "a gate of the attention's output"},
+    {"reduce_scatter_with_fp32_accumulation", "", "gradients are reduced in fp32"},
+    {"ddp_reduce_scatter_with_fp32_accumulation", "", "", "reduce_scatter_with_fp32_accumulation"},
+    {"ddp_param_name_patterns_for_fp32_local_accumulation", "", "parameters whose gradients accumulate in fp32"},
+    {"use_layer_wise_distributed_optimizer", "", "whole parameters are spread over the ranks"},
+    {"moe_z_loss_coeff", "", "a loss of the router's logits"},
+    {"spec", "", "layers of a specification of its own"},
 };
 
 // What of them moves memory and is not billed.
@@ -138,8 +147,6 @@ inline constexpr LeftOut kMegatronLeftOut[] = {
     {"fp8_param_gather", "is not billed: weights are billed in 16 bits"},
     {"fp4_param_gather", "is not billed: weights are billed in 16 bits"},
     {"fp4_format", "linears are billed as 16-bit ones"},
-    {"use_precision_aware_optimizer",
-     "lets Transformer Engine keep the low halves of master weights only: they are billed whole"},
     {"moe_permute_fusion", "is not billed: rows are billed as moved by PyTorch"},
     {"moe_shared_expert_overlap", "is not billed: shared experts are billed after the others"},
     {"moe_enable_deepep", "DeepEP's buffers are not billed"},
@@ -155,6 +162,11 @@ inline constexpr LeftOut kMegatronLeftOut[] = {
     {"account_for_loss_in_pipeline_split", "is not billed: the layers are spread evenly"},
     {"pipeline_model_parallel_layout", "is not billed: the layers are spread evenly"},
     {"microbatch_group_size_per_vp_stage", "is not billed: a virtual stage takes as many as there are stages"},
+    {"reduce_scatter_with_fp32_accumulation", "is not billed: it receives each bucket in a tensor of its own"},
+    {"ddp_param_name_patterns_for_fp32_local_accumulation", "is not billed: gradients are billed in one dtype"},
+    {"use_layer_wise_distributed_optimizer", "is not billed: the states are billed as shares of one buffer"},
+    {"moe_z_loss_coeff", "is not billed: it keeps the router's logits"},
+    {"spec", "is not read: the layers are billed as Megatron's GPT"},
     {"perform_rl_step", "is not billed: pre-training is"}};
 
 inline constexpr std::string_view kMegatronStepHarmless =
@@ -166,7 +178,7 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "allow_ambiguous_pad_tokens allow_missing_vision_projection_checkpoint answer_file app_tag_run_name "
     "app_tag_run_version apply_dsa_kernel_fusion apply_layernorm_1p apply_query_key_layer_scaling "
     "apply_residual_connection_post_layernorm apply_rope_fusion apply_wd_to_qk_layernorm async_* "
-    "attention_output_gate attention_softmax_in_fp32 auto_detect_ckpt_format average_in_collective "
+    "attention_softmax_in_fp32 auto_detect_ckpt_format average_in_collective "
     "barrier_with_L1_time batch_boundaries batch_p2p_comm bert_embedder_type bert_load bias_dropout_fusion "
     "biencoder_projection_dim biencoder_shared_query_context_model block_data_path calc_ft_timeouts "
     "calculate_per_token_loss chat_template check_for_large_grads check_for_nan_in_grad "
@@ -177,8 +189,8 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "cuda_graph_warmup_steps data_args_path data_cache_path data_parallel_random_init "
     "data_parallel_sharding_strategy data_path data_per_class_fraction data_sharding dataloader_* dataset_* "
     "ddp_* ddp_average_in_collective ddp_backend ddp_bucket_size ddp_num_buckets "
-    "ddp_pad_buckets_for_high_nccl_busbw ddp_param_name_patterns_for_fp32_local_accumulation "
-    "ddp_reduce_scatter_with_fp32_accumulation ddp_timeout decode_only_cuda_graphs decoder_num_layers "
+    "ddp_pad_buckets_for_high_nccl_busbw "
+    "ddp_timeout decode_only_cuda_graphs decoder_num_layers "
     "decoupled_lr decoupled_min_lr decoupled_weight_decay decrease_batch_size_if_needed "
     "delay_offload_until_cuda_graph deterministic_mode disable_bf16_reduced_precision_matmul "
     "disable_gloo_process_groups disable_msc_deprecated disable_parameter_transpose_cache "
@@ -217,7 +229,7 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "moe_routing_trace_dump_weights moe_routing_trace_max_training_iters moe_routing_trace_path "
     "moe_shared_expert_gate moe_shared_expert_glu_interleave_size moe_single_grouped_bias "
     "moe_single_grouped_weight moe_token_drop_policy moe_token_dropping moe_upcycling_granularity "
-    "moe_use_grouped_tensor moe_use_upcycling moe_z_loss_coeff most_recent_k mscale mscale_all_dim "
+    "moe_use_grouped_tensor moe_use_upcycling most_recent_k mscale mscale_all_dim "
     "multiple_validation_sets nccl_all_reduce_for_prefill nnodes no_bias_dropout_fusion "
     "no_check_for_nan_in_loss_and_grad no_create_attention_mask_in_dataloader no_initialization no_load_optim "
     "no_load_rng no_log_learning_rate_to_tensorboard no_mmap_bin_files no_persist_layer_norm "
@@ -231,16 +243,16 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "overlap_p2p_comm_warmup_flush overlap_param_gather overlap_param_gather_with_optimizer_step "
     "override_ckpt_iteration override_opt_param_scheduler packing_seq_length pad_buckets_for_high_nccl_busbw "
     "pad_vocab_size partition_id patch_dim per_dataset_sequences_path per_split_data_args_path "
-    "perform_initialization persist_layer_norm phase_transition_iterations pin_cpu_grads pin_cpu_params "
+    "perform_initialization persist_layer_norm phase_transition_iterations pin_cpu_params "
     "pipeline_model_parallel_comm_backend pixel_shuffle pretrained_checkpoint "
     "pretrained_model_name pretrained_model_path profile* prompt_* qk_clip qk_clip_alpha qk_clip_threshold "
-    "qk_l2_norm query_* rampup_batch_size reduce_scatter_with_fp32_accumulation references refit_method "
+    "qk_l2_norm query_* rampup_batch_size references refit_method "
     "relative_attention_max_distance relative_attention_num_buckets rerun_mode reset_attention_mask "
     "reset_position_ids result_rejected_tracker_filename retriever_* return_log_probs rl_* rope_* rotary_* "
     "run_workload_inspector_server runtime_time_unit sample_input_file sample_output_file sample_rate save_* "
-    "seed sft sft_tokenizer_prompt_format sgd_momentum short_seq_prob skip_train softmax_scale softmax_type spec "
+    "seed sft sft_tokenizer_prompt_format sgd_momentum short_seq_prob skip_train softmax_scale softmax_type "
     "special_tokens split start_eval_at_iter start_weight_decay step_batch_size_schedule steps "
-    "store_param_remainders straggler_* stream suggested_communication_unit_size swin_backbone_type "
+    "straggler_* stream suggested_communication_unit_size swin_backbone_type "
     "symmetric_ar_type task te_precision_config_file te_rng_tracker temperature tensorboard_* termination_id "
     "test_data_path throughput_window_size tiktoken_* timing_* titles_data_path tokenizer_* top_k top_p "
     "torch_fsdp2_reshard_after_forward total_seq_length tp_comm_atomic_ag tp_comm_atomic_rs "
@@ -250,7 +262,7 @@ inline constexpr std::string_view kMegatronStepHarmless =
     "trust_remote_code use_area_weighted_aspect_ratio use_checkpoint_args use_checkpoint_opt_param_scheduler "
     "use_coordinator use_cpu_initialization use_dist_ckpt_deprecated use_fused_mhc "
     "use_fused_weighted_squared_relu use_gigatoken use_grouped_gemm_for_shared_expert use_gym_env use_hf "
-    "use_inference_optimized_layers use_kitchen use_kitchen_attention use_layer_wise_distributed_optimizer "
+    "use_inference_optimized_layers use_kitchen use_kitchen_attention "
     "use_layer_wise_param_layout use_legacy_static_engine use_loss_scaling use_mamba_mem_eff_path "
     "use_mp_args_from_checkpoint_args use_mup use_one_sent_docs use_persistent_ckpt_worker use_ray "
     "use_ring_exchange_p2p use_rope_scaling use_rslora use_shared_expert_gate use_te use_te_activation_func "

@@ -164,8 +164,10 @@ std::int64_t read_degrees(KeyReader& reader, Draft& draft) {
   return cards;
 }
 
+// FSDP divides weights over the ranks that share a sequence, too (distributed/parallel_dims.py).
 struct DataParallel {
-  std::int64_t replicas = 1, shards = 1;
+  std::int64_t replicas = 1, shards = 1, spread = 1;
+  [[nodiscard]] std::int64_t sharding_cards() const { return shards * spread; }
 };
 
 // Cards in all: by the launcher, or the degrees where none is "the rest" (-1).
@@ -173,6 +175,7 @@ DataParallel read_data_parallel(KeyReader& reader, Draft& draft) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::int64_t others = read_degrees(reader, draft);
   DataParallel result;
+  result.spread = std::min(reader.count("parallelism.context_parallel_degree", 1).value_or(1), kMost);
   result.replicas = std::min(reader.count("parallelism.data_parallel_replicate_degree", 1).value_or(1), kMost);
   const Value* given = reader.given("parallelism.data_parallel_shard_degree");
   const std::int64_t shards = given != nullptr && given->is_int() ? given->as_int() : -1;
@@ -194,7 +197,7 @@ DataParallel read_data_parallel(KeyReader& reader, Draft& draft) {
 void read_engine(KeyReader& reader, const DataParallel& degrees, Draft& draft) {
   const std::string reshards = to_lower(reader.text("parallelism.fsdp_reshard_after_forward").value_or("default"));
   const bool offloads = reader.flag("training.enable_cpu_offload");
-  if (degrees.shards == 1) {
+  if (degrees.sharding_cards() == 1) {
     draft.set("engine", Value::of(degrees.replicas > 1 ? "ddp" : "torch"));
     if (degrees.replicas > 1) draft.set("sharding.bucket_cap_mb", Value::of(100));
     return;
@@ -208,7 +211,7 @@ void read_engine(KeyReader& reader, const DataParallel& degrees, Draft& draft) {
   draft.set("sharding.offload", Value::of(offloads ? "optimizer+param" : "none"));
   if (degrees.replicas == 1) return;
   draft.set("sharding.fsdp", Value::of("hybrid_shard"));
-  draft.set("sharding.shard_group", std::optional(degrees.shards));
+  draft.set("sharding.shard_group", std::optional(degrees.sharding_cards()));
 }
 
 // Mixed precision is FSDP's own, or autocast's on one card and with replicas.
@@ -224,7 +227,7 @@ void read_precision(KeyReader& reader, const DataParallel& degrees, Draft& draft
   draft.set("weights", Value::of(draft.load_dtype));
   const bool bf16 = compute == "bf16";
   draft.set("precision", Value::of(bf16 ? "amp-bf16" : draft.load_dtype == "fp32" ? "fp32" : "pure-bf16"));
-  if (degrees.shards == 1) return;
+  if (degrees.sharding_cards() == 1) return;
   draft.set("sharding.param_dtype", Value::of(bf16 ? "bf16" : "fp32"));
   draft.set("sharding.reduce_dtype", Value::of(reduced.empty() ? "fp32" : reduced));
 }
