@@ -5,6 +5,12 @@
 
 namespace membill {
 
+// Parameters that are made whole together, for a moment: bytes of each.
+struct WholeParameters {
+  int unit = TraceWriter::kNoUnit;
+  std::vector<Size> bytes;
+};
+
 class ParameterReader {
  public:
   virtual ~ParameterReader() = default;
@@ -12,6 +18,10 @@ class ParameterReader {
   virtual Tensor read(Parameter& weight) = 0;
   // What makes every parameter whole at once, for code that runs without the engine; nothing where the engine goes on around it.
   virtual std::vector<Tensor> gather_all() { return {}; }
+  // What it makes whole, group after group, for code that hands every parameter to another program. `merged`: adapters are merged first.
+  virtual std::vector<WholeParameters> handed_over(bool merged) {
+    return static_cast<void>(merged), std::vector<WholeParameters>();
+  }
 };
 
 [[nodiscard]] inline Tensor read_parameter(Forward& f, Parameter& weight) {

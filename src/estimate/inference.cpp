@@ -84,9 +84,12 @@ bool colocated(const TrainingPlan& plan) {
   return mode == plan.stage_args.end() || mode->second == "colocate";
 }
 
+bool runs_beside_vllm(const TrainingPlan& plan) {
+  return generates(plan.stage) && stage_flag(plan, "use_vllm") && colocated(plan);
+}
+
 bool shares_with_vllm(const TrainingPlan& plan) {
-  return generates(plan.stage) && stage_flag(plan, "use_vllm") && colocated(plan) &&
-         !stage_flag(plan, "vllm_enable_sleep_mode");
+  return runs_beside_vllm(plan) && !stage_flag(plan, "vllm_enable_sleep_mode");
 }
 
 double vllm_share(const TrainingPlan& plan) {
@@ -148,12 +151,18 @@ Hardware shared_hardware(const TrainingPlan& plan, const Hardware& hardware) {
   return shared;
 }
 
+std::int64_t woken_bytes(const TrainingPlan& plan, const Hardware& hardware) {
+  const auto usable = hardware.usable();
+  if (!usable || !runs_beside_vllm(plan) || shares_with_vllm(plan)) return 0;
+  return share_of(usable->count(), std::llround(vllm_share(plan) * kThousand));
+}
+
 std::string colocation_note(const TrainingPlan& plan) {
   if (!generates(plan.stage) || !stage_flag(plan, "use_vllm")) return {};
   if (!colocated(plan)) return "vLLM generates on other cards";
-  if (!shares_with_vllm(plan)) return "vLLM gives its share of the card back while the model trains (sleep mode)";
-  return "vLLM takes " + decimal(std::llround(vllm_share(plan) * kThousand)) +
-         " of the card and generates there; the rest is the training's";
+  const std::string share = "vLLM takes " + decimal(std::llround(vllm_share(plan) * kThousand)) + " of the card";
+  if (!shares_with_vllm(plan)) return share + " while it generates, and none while the model trains (sleep mode)";
+  return share + " and generates there; the rest is the training's";
 }
 
 std::vector<std::string> inference_notes(const Report& report, const TrainingPlan& plan, const Hardware& hardware) {

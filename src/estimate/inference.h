@@ -1,6 +1,7 @@
 // Stage inference: the plan as an engine serves it, and what its share of the card leaves for keys and values.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,9 @@ namespace membill {
 // `report` has items and moments. Empty without a card.
 [[nodiscard]] std::vector<std::string> inference_notes(const Report& report, const TrainingPlan& plan,
                                                        const Hardware& hardware);
+
+// A vLLM that generates on the same card and sleeps while the model trains: bytes that it takes when it is awake; 0 without a card.
+[[nodiscard]] std::int64_t woken_bytes(const TrainingPlan& plan, const Hardware& hardware);
 
 // The sentence for a vLLM on the same card; empty without one.
 [[nodiscard]] std::string colocation_note(const TrainingPlan& plan);

@@ -48,6 +48,7 @@ constexpr std::array kRows = {
     ItemRow{"loss.upcast", "fp32 copy of the logits", "loss", kLoss},
     ItemRow{"loss.probabilities", "log-probabilities of the loss", "loss", kLoss},
     ItemRow{"loss.gradient", "gradients of loss and logits", "loss", kLoss},
+    ItemRow{"rollout.vllm", "vLLM, awake", "activations", "trl 1.16 generation/vllm_generation.py"},
     ItemRow{"kv_cache", "keys and values of generated tokens", "activations",
             "transformers 5.24 cache_utils.py DynamicLayer"},
     ItemRow{"evaluation.logits", "logits that the evaluation keeps", "loss",

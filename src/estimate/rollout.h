@@ -22,7 +22,8 @@ struct RolloutSizes {
 
 class Rollout {
  public:
-  Rollout(Recorder& recorder, const TrainingPlan& plan, const Dims& dims);
+  // `woken`: bytes that a vLLM takes on this card for the time of a generation alone.
+  Rollout(Recorder& recorder, const TrainingPlan& plan, const Dims& dims, std::int64_t woken);
 
   [[nodiscard]] const RolloutSizes& sizes() const { return sizes_; }
   // True when the micro-batch, counted from 0 within a step, begins with a generation: the first, and where several generations
@@ -36,12 +37,16 @@ class Rollout {
   void generate(Forward& f, const Architecture& architecture, JobModules& job, const Size& rows,
                 std::optional<DType> autocast);
   [[nodiscard]] bool drifts() const;  // whether the model's log-probabilities of now will be old ones
+  void generate_elsewhere(Forward& f, JobModules& job);
+  void hand_weights_over(Forward& f, JobModules& job);
+  void merge(const Modules& modules, int unit);
   void score(Forward& f, const Architecture& architecture, JobModules& job, const ReferenceModel* reference);
 
   Recorder& r_;
   const TrainingPlan& plan_;
   const Dims& dims_;
   RolloutSizes sizes_;
+  std::int64_t woken_;
   std::vector<Tensor> buffered_;  // what the next micro-batches train on
 };
 

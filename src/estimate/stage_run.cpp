@@ -191,7 +191,7 @@ bool runs_preference_stage(const TrainingPlan& plan) {
 StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
                    const Dims& dims, bool expand, JobModules& job)
     : plan_(plan), reference_(has_reference(plan)) {
-  if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims);
+  if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims, woken_bytes(plan, hardware));
   if (plan.stage == Stage::ppo) ppo_ = std::make_unique<PpoRun>(recorder, model, plan, dims, expand, job);
   // LLaMA-Factory's reward model keeps the head of its language model, which gets no gradient and so no states.
   if (plan.stage == Stage::reward && runs_llamafactory(plan))

@@ -104,6 +104,7 @@ constexpr std::array kMessages{
     MessageRow{"reference", "reference", "参考模型前向"},
     MessageRow{"weights.value", "value model", "价值模型"},
     MessageRow{"weights.reward", "reward model", "奖励模型"},
+    MessageRow{"rollout.vllm", "vLLM, awake", "唤醒的 vLLM"},
     MessageRow{"kv_cache", "keys and values of generated tokens", "生成 token 的键与值"},
     MessageRow{"evaluation.logits", "logits that the evaluation keeps", "评估保留的 logits"},
     MessageRow{"buffers.gradients", "stand-ins for weight gradients", "权重梯度的占位张量"},

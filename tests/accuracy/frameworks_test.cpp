@@ -2,6 +2,7 @@
 // figure is worse than recorded.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -101,6 +102,23 @@ TEST_CASE("what GRPO's generation really takes lies in the range that is printed
     REQUIRE(range);
     CHECK(range->low <= measured->second);
     CHECK(measured->second <= range->high);
+    ++rows;
+  }
+  CHECK(rows == 5);
+}
+
+TEST_CASE("what handing a policy's weights to vLLM really takes") {
+  constexpr double kMost = 0.0002;
+  int rows = 0;
+  for (const OracleRow& row : read_oracle_rows(test::in_source("data/measurements/oracle-rollout.jsonl"))) {
+    const Report report = estimate(row.model, row.plan, row.hardware, {});
+    const auto generates = [](const Moment& moment) { return moment.name == "generate"; };
+    const auto moment = std::find_if(report.moments.begin(), report.moments.end(), generates);
+    REQUIRE(moment != report.moments.end());
+    const auto measured = static_cast<double>(row.requested.at("peak_generate"));
+    const double off = static_cast<double>(moment->requested) / measured - 1;
+    INFO(row.id << ": " << off);
+    CHECK(std::abs(off) < kMost);
     ++rows;
   }
   CHECK(rows == 5);

@@ -203,5 +203,17 @@ def serve(work):
         collect(0)
 
 
+def serve_or_show_peak(work, load):
+    """The main() of a script with work(row) and load() of its own: rows from standard input, or the highest moment of one (--peak ROW [PHASE])."""
+    global load_frameworks, measure
+    if sys.argv[1:2] != ["--peak"]:
+        load_frameworks = load
+        return serve(work)
+    import peak
+    measure = work
+    del sys.argv[1]
+    return peak.main()
+
+
 if __name__ == "__main__":
     serve(measure)

@@ -5,7 +5,6 @@ usage: measure_megatron.py < rows.jsonl > measured.jsonl        rows as in data/
 Under run.sh, in an environment that also has megatron-core."""
 import gc
 import importlib
-import sys
 from functools import partial
 
 import torch
@@ -104,15 +103,5 @@ def load_megatron():
         importlib.import_module("megatron." + name)
 
 
-def main():
-    if sys.argv[1:2] == ["--peak"]:
-        import peak
-        measure.measure = measure_rank
-        del sys.argv[1]
-        return peak.main()
-    measure.load_frameworks = load_megatron
-    return measure.serve(measure_rank)
-
-
 if __name__ == "__main__":
-    main()
+    measure.serve_or_show_peak(measure_rank, load_megatron)

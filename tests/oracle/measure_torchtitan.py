@@ -7,7 +7,6 @@ Under run.sh, in an environment that also has torchtitan. Attention is the flash
 of torchtitan's configuration, section by section."""
 import gc
 import os
-import sys
 
 import torch
 
@@ -178,15 +177,5 @@ def load_torchtitan():
     logging.disable(logging.INFO)
 
 
-def main():
-    if sys.argv[1:2] == ["--peak"]:
-        import peak
-        measure.measure = measure_rank
-        del sys.argv[1]
-        return peak.main()
-    measure.load_frameworks = load_torchtitan
-    return measure.serve(measure_rank)
-
-
 if __name__ == "__main__":
-    main()
+    measure.serve_or_show_peak(measure_rank, load_torchtitan)

@@ -7,13 +7,12 @@ Under run.sh, in an environment that also has torchtune, torchao 0.15 and omegac
 import gc
 import importlib.util
 import os
-import sys
 import types
 
 import torch
 
 import measure
-from measure_torchtitan import StepMeter, told
+from measure_torchtitan import PHASES, told
 
 CUDA = torch.cuda
 DTYPES = {"bf16": torch.bfloat16, "fp32": torch.float32}
@@ -21,12 +20,15 @@ MODULES = {"o_proj": "output_proj"}
 MLP = ("gate_proj", "up_proj", "down_proj")
 
 
-class Meter(StepMeter):
+class Meter(measure.StepMeter):
+    """A recipe may clip nothing, and one whose optimizer runs in the backward has no step."""
+
     def row(self, weights):
         for kind in self.KEYS:
-            for table in (self.end[kind], self.peak[kind]):
-                table.setdefault("clip", table["backward"] if table is self.end[kind] else 0)
-        return super().row(weights)
+            self.end[kind].setdefault("clip", self.end[kind]["backward"])
+            self.peak[kind].setdefault("clip", 0)
+        seen = tuple(name for name in PHASES if name in self.end["bytes"])
+        return self.row_of(weights, seen, seen, seen)
 
 
 def builder(config, adapts):
@@ -283,7 +285,7 @@ def fake_group(cards):
 
 
 def measure_recipe(row):
-    meter = Meter()
+    meter = Meter(PHASES)
     if row["job"].get("engine") == "fsdp2":
         fake_group(row["job"]["hardware"]["count"])
     recipe = set_up(row, meter)
@@ -305,15 +307,5 @@ def load_torchtune():
     logging.disable(logging.INFO)
 
 
-def main():
-    if sys.argv[1:2] == ["--peak"]:
-        import peak
-        measure.measure = measure_recipe
-        del sys.argv[1]
-        return peak.main()
-    measure.load_frameworks = load_torchtune
-    return measure.serve(measure_recipe)
-
-
 if __name__ == "__main__":
-    main()
+    measure.serve_or_show_peak(measure_recipe, load_torchtune)

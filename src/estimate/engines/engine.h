@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "blocks/parameter_reader.h"
 #include "estimate/engines/placement.h"
 #include "estimate/parameters.h"
 #include "membill/hardware.h"
@@ -14,12 +15,8 @@
 
 namespace membill {
 
-// Tensors that the engine makes together, for a moment, while a checkpoint is saved: bytes of each.
-struct SavingGather {
-  int unit = TraceWriter::kNoUnit;
-  std::vector<Size> bytes;
-};
-
+// Tensors that the engine makes together, for a moment, while a checkpoint is saved.
+using SavingGather = WholeParameters;
 using SavingGathers = std::vector<SavingGather>;
 
 class EngineRun {

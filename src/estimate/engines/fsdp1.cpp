@@ -16,7 +16,7 @@ FlatPlan flat_plan(const TrainingPlan& plan, const Hardware& hardware) {
           plan.sharding.offload != "none"};
 }
 
-class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
+class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse, public ParameterReader {
  public:
   Fsdp1(Recorder& recorder, const TrainingPlan& plan, const Hardware& hardware)
       : r_(recorder),
@@ -122,6 +122,17 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse {
   void after_step() override {
     if (flat_.aligned) return;
     for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+  }
+
+  // The head is in the root, which is whole while the model runs.
+  Tensor read(Parameter&) override { return {}; }
+  // trl 1.16 generation/vllm_generation.py _iter_fsdp1_params: unit after unit, as it is stored.
+  std::vector<WholeParameters> handed_over(bool) override {
+    std::vector<WholeParameters> groups;
+    at_saving(true);
+    for (const Fsdp1Unit* unit : units_)
+      groups.push_back({unit->own.unit, {Size(unit->shard * flat_.ranks * bytes_per_element(unit->stored))}});
+    return shards_ ? groups : std::vector<WholeParameters>();
   }
 
   void at_saving(bool begins) override {

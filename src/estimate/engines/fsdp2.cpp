@@ -1,6 +1,7 @@
 #include "estimate/engines/fsdp2.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -137,6 +138,20 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
     }
     reduce_input_.drop();
     reduced_outputs_.clear();
+  }
+
+  // trl 1.16 generation/vllm_generation.py _iter_fsdp2_params: its caller holds a tensor until it has the next.
+  std::vector<WholeParameters> handed_over(bool) override {
+    std::vector<WholeParameters> groups;
+    std::optional<Size> before;
+    for (const Fsdp2Unit* unit : units())
+      for (const ShardedTensor& tensor : unit->tensors) {
+        const Size whole = padded(tensor) * Size(bytes_per_element(tensor.shard->value.dtype()));
+        groups.push_back({tensor.shard->unit, {whole}});
+        if (before) groups.back().bytes.push_back(*before);
+        before = whole;
+      }
+    return groups;
   }
 
   // torch/distributed/checkpoint/state_dict.py: DTensor.full_tensor(), tensor by tensor, each on its way to the host. The optimizer's

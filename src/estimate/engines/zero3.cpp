@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -133,6 +134,22 @@ class Zero3 : public EngineRun, public ForwardHooks, public ParameterUse, public
     for (const Partitioned* p : in_order_)
       if (!p->whole.defined()) whole.push_back(flat(p->part * ranks_, p->type, "parameter for generation", p->item));
     return whole;
+  }
+
+  // One after another, each held until the next is there; all at once where adapters are merged (trl 1.16 generation/vllm_generation.py _iter_named_params).
+  std::vector<WholeParameters> handed_over(bool merged) override {
+    std::vector<WholeParameters> groups(merged ? 1 : 0);
+    std::optional<Size> before;
+    for (const Partitioned* p : in_order_) {
+      if (p->whole.defined()) continue;
+      if (!merged) groups.emplace_back();
+      const Size whole(p->part * ranks_ * bytes_per_element(p->type));
+      groups.back().bytes.push_back(whole);
+      if (p->on_host) groups.back().bytes.emplace_back(p->part * bytes_per_element(p->type));
+      if (before && !merged) groups.back().bytes.push_back(*before);
+      before = whole;
+    }
+    return groups;
   }
 
   void gradient_ready(Parameter& parameter) override {

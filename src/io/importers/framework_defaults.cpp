@@ -34,6 +34,38 @@ constexpr std::array<FrontEnd, 10> kFrontEnds{{{"llamafactory", "finetuning_type
                                                {"verl", kVerl, kVerlLora},
                                                {"torchtitan", "", ""}}};
 
+// How a front end is told its stage, where its defaults follow from that. TRL's importer reads --stage itself.
+struct FrontEndStage {
+  std::string_view name, stage, settings;
+};
+constexpr FrontEndStage kStages[] = {{"llamafactory", "pretrain", "stage=pt"},
+                                     {"llamafactory", "reward", "stage=rm"},
+                                     {"llamafactory", "dpo", "stage=dpo"},
+                                     {"llamafactory", "orpo", "stage=dpo pref_loss=orpo"},
+                                     {"llamafactory", "simpo", "stage=dpo pref_loss=simpo"},
+                                     {"llamafactory", "kto", "stage=kto"},
+                                     {"axolotl", "reward", "reward_model=true"},
+                                     {"axolotl", "dpo", "rl=dpo"},
+                                     {"axolotl", "orpo", "rl=orpo"},
+                                     {"axolotl", "simpo", "rl=simpo"},
+                                     {"axolotl", "kto", "rl=kto"},
+                                     {"ms-swift", "reward", "rlhf_type=rm"},
+                                     {"ms-swift", "dpo", "rlhf_type=dpo"},
+                                     {"ms-swift", "orpo", "rlhf_type=orpo"},
+                                     {"ms-swift", "simpo", "rlhf_type=simpo"},
+                                     {"ms-swift", "kto", "rlhf_type=kto"},
+                                     {"ms-swift", "grpo", "rlhf_type=grpo"},
+                                     {"ms-swift", "ppo", "rlhf_type=ppo"}};
+
+std::string_view stage_settings(const FrontEnd& front, const ImportContext& context) {
+  const auto given = context.given.find("stage");
+  if (given == context.given.end()) return {};
+  const std::string stage = to_lower(given->second);
+  for (const FrontEndStage& told : kStages)
+    if (told.name == front.name && told.stage == stage) return told.settings;
+  return {};
+}
+
 const FrontEnd& find_front_end(const std::string& name) {
   std::vector<std::string_view> names;
   for (const FrontEnd& front : kFrontEnds) {
@@ -44,13 +76,12 @@ const FrontEnd& find_front_end(const std::string& name) {
                            std::string(nearest_word(name, names))});
 }
 
-Value keys_of(std::string_view settings) {
-  Value keys = Value::make_map();
+void add_keys(std::string_view settings, Value& keys) {
+  if (settings.empty()) return;
   for (const std::string& setting : split(settings, ' ')) {
     const std::size_t equals = setting.find('=');
     keys.set(setting.substr(0, equals), flag_value(setting.substr(equals + 1)));
   }
-  return keys;
 }
 
 }  // namespace
@@ -67,7 +98,8 @@ JobFile import_defaults(const std::string& name, const std::string& method, cons
   const FrontEnd& front = find_front_end(name);
   JobSource source;
   const std::string_view settings = method == "full" ? front.full : method.empty() ? "" : front.lora;
-  if (!settings.empty()) source.keys = keys_of(settings);
+  add_keys(settings, source.keys);
+  add_keys(stage_settings(front, context), source.keys);
   source.file = "--framework " + std::string(front.name);
   ImportContext own = context;
   own.format = std::string(front.name);

@@ -33,7 +33,7 @@ inline constexpr TrainingTool kTools[] = {
     {"llamafactory-cli", "train sft dpo rm"},
     {"axolotl", "train"},
     {"tune", "run"},
-    {"trl", "sft dpo orpo kto reward grpo rloo cpo"},
+    {"trl", "sft dpo orpo kto reward grpo rloo cpo gkd"},
     {"litgpt", "finetune finetune_lora finetune_full finetune_adapter finetune_adapter_v2 pretrain"},
     {"unsloth", "train"}};
 // Modules and scripts that are such a program by another name.
@@ -78,6 +78,16 @@ inline constexpr ToolAlias kAliases[] = {{"axolotl.cli.train", "axolotl", "train
                                          {"examples/scripts/ppo/ppo.py", "trl", "ppo"},
                                          {"examples/scripts/ppo.py", "trl", "ppo"},
                                          {"examples/scripts/reward_modeling.py", "trl", "reward"},
+                                         {"examples/scripts/rloo.py", "trl", "rloo"},
+                                         {"examples/scripts/gkd.py", "trl", "gkd"},
+                                         {"trl/experimental/gkd/gkd.py", "trl", "gkd"},
+                                         {"examples/scripts/gold.py", "trl", "gold"},
+                                         {"examples/scripts/dpo_online.py", "trl", "dpo_online"},
+                                         {"examples/scripts/online_dpo.py", "trl", "online_dpo"},
+                                         {"examples/scripts/nash_md.py", "trl", "nash_md"},
+                                         {"examples/scripts/xpo.py", "trl", "xpo"},
+                                         {"examples/scripts/bco.py", "trl", "bco"},
+                                         {"examples/scripts/prm.py", "trl", "prm"},
                                          {"src/open_r1/sft.py", "trl", "sft"}};
 
 [[nodiscard]] inline std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }

@@ -8,6 +8,7 @@
 #include "io/importers/rollout.h"
 #include "io/importers/shipped_accelerate.h"
 #include "io/importers/training_arguments.h"
+#include "io/importers/trl_trainers.h"
 #include "io/text_file.h"
 
 namespace membill::io {
@@ -97,6 +98,9 @@ constexpr KeyRow kBefore08[] = {{"per_device_train_batch_size", "64", "micro-bat
                                 {"lora_dropout", "0.0", "dropout before the adapters"},
                                 {"bnb_4bit_quant_type", "fp4", "4-bit format"}};
 constexpr KeyRow kGrpoBefore019[] = {{"beta", "0.04", "strength of the reference"}};
+constexpr KeyRow kRloo[] = {{"beta", "0.05", "strength of the reference"}};
+constexpr KeyRow kRolloutBefore1[] = {{"vllm_mode", "server", "on the same cards or elsewhere"}};
+constexpr KeyRow kRolloutBefore110[] = {{"max_completion_length", "256", "tokens of the completion"}};
 
 constexpr std::string_view kHarmless =
     "model_revision trust_remote_code chat_template chat_template_path dataset_name dataset_config dataset_config_name "
@@ -130,38 +134,6 @@ constexpr std::string_view kHarmless =
     "dataset_seed pad_to_sequence_len use_cache f_divergence_type dataset truncation_side";
 
 constexpr std::string_view kSource = "huggingface/trl f2cd577: trl/trainer/sft_config.py";
-
-bool mentions(const JobSource& source, std::string_view word) {
-  for (const std::string& part : source.launch.program) {
-    if (to_lower(part).find(word) != std::string::npos) return true;
-  }
-  return false;
-}
-
-// --stage and the trainer that it means, where TRL has one.
-constexpr std::pair<std::string_view, std::string_view> kStageTrainers[] = {
-    {"pretrain", "sft"}, {"sft", "sft"}, {"dpo", "dpo"},   {"orpo", "orpo"},    {"simpo", "cpo"},
-    {"kto", "kto"},      {"ppo", "ppo"}, {"grpo", "grpo"}, {"reward", "reward"}};
-
-// The trainer: what the command line says, what the program is called, else what only one of them takes.
-std::string trainer_of(const JobSource& source, Draft& draft) {
-  if (draft.is_given("stage")) {
-    const std::string stage = to_lower(draft.context.given.at("stage"));
-    for (const auto& [name, trainer] : kStageTrainers)
-      if (name == stage) return std::string(trainer);
-  }
-  for (const char* name : {"grpo", "dpo", "orpo", "kto", "cpo", "reward", "rloo", "ppo", "sft"}) {
-    if (mentions(source, name)) return name;
-  }
-  std::string guess = "sft";
-  if (source.keys.find("reward_funcs") != nullptr || source.keys.find("num_generations") != nullptr) {
-    guess = "grpo";
-  } else if (source.keys.find("beta") != nullptr) {
-    guess = "dpo";
-  }
-  if (guess != "grpo") draft.assume(draft.file + " does not name its trainer: " + guess + " by its keys");
-  return guess;
-}
 
 // Source: trl 0.24 trainer/ppo_config.py.
 void read_ppo(KeyReader& reader, Draft& draft) {
@@ -274,6 +246,11 @@ std::vector<KeyTable> tables_of_release(const std::string& trainer, const Value&
   const auto add = [&](std::span<const KeyRow> rows, int minor, std::string_view source) {
     if (is_before(release, 0, minor)) tables.push_back({rows, {}, source});
   };
+  if (trainer == "grpo" || trainer == "rloo") {
+    if (is_before(release, 1, 0)) tables.push_back({kRolloutBefore1, {}, "trl 0.29 trainer/grpo_config.py"});
+    if (is_before(release, 1, 10)) tables.push_back({kRolloutBefore110, {}, "trl 1.9 trainer/grpo_config.py"});
+  }
+  if (trainer == "rloo") tables.push_back({kRloo, {}, "trl 1.16 trainer/rloo_config.py"});
   if (trainer == "grpo") add(kGrpoBefore019, 19, "trl 0.18 trainer/grpo_config.py");
   if (first) add(kBefore08, 8, "trl 0.7 examples/scripts/sft.py");
   add(kBefore019, 19, "trl 0.18 trainer/sft_config.py");
@@ -360,6 +337,7 @@ int claim(const JobSource& source) {
 }
 
 void read(const JobSource& source, Draft& draft) {
+  refuse_unbilled(source, draft);
   const std::string trainer = trainer_of(source, draft);
   KeyReader reader(source.keys, source.file, tables_of_release(trainer, source.keys, draft), draft.problems);
   draft.model = reader.text("model_name_or_path");

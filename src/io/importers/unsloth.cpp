@@ -89,7 +89,7 @@ constexpr LeftOut kLeftOut[] = {
     {"lora.finetune_attention_modules", "false leaves attention without adapters: they are billed", true},
     {"lora.finetune_mlp_modules", "false leaves MLPs without adapters: they are billed", true}};
 
-void read_method(KeyReader& reader, Draft& draft) {
+void read_method(const Launch& launch, KeyReader& reader, Draft& draft) {
   if (reader.flag("lora.vision_all_linear") || reader.is_given("lora.finetune_vision_layers"))
     warn_of_left_out(kLeftOut, reader, draft);
   const std::string type = to_lower(reader.text("training.training_type").value_or("lora"));
@@ -98,7 +98,8 @@ void read_method(KeyReader& reader, Draft& draft) {
     return;
   }
   LoraArguments lora;
-  const bool by_cli = reader.map().find("training") != nullptr && !reader.is_given("lora.lora_r");
+  const bool trains = !launch.program.empty() && launch.program.front() == "unsloth";  // unsloth train
+  const bool by_cli = (trains || reader.map().find("training") != nullptr) && !reader.is_given("lora.lora_r");
   lora.rank = by_cli ? 64 : reader.count("lora.lora_r", 1);  // unsloth_cli/config.py; get_peft_model(r = 16)
   lora.alpha = reader.count("lora.lora_alpha");
   lora.dropout = reader.real("lora.lora_dropout");
@@ -120,7 +121,7 @@ void read(const JobSource& source, Draft& draft) {
   const std::string dtype = dtype_word(reader.text("dtype").value_or("bf16"));
   draft.load_dtype = dtype.empty() ? "bf16" : dtype;
   (draft.load_dtype == "fp16" ? draft.fp16 : draft.bf16) = draft.load_dtype != "fp32";
-  read_method(reader, draft);
+  read_method(source.launch, reader, draft);
   draft.set("seq", reader.count("training.max_seq_length", 1));
   draft.set("batch", reader.count("training.batch_size", 1));
   draft.set("accumulate", reader.count("training.gradient_accumulation_steps", 1));
