@@ -11,6 +11,8 @@ namespace membill::io {
 struct ImageKeys {
   std::string_view min_pixels, max_pixels, freeze_tower, freeze_projector;
 };
+inline constexpr ImageKeys kLlamaFactoryImages{"image_min_pixels", "image_max_pixels", "freeze_vision_tower",
+                                               "freeze_multi_modal_projector"};
 void read_images(KeyReader& reader, const ImageKeys& keys, Draft& draft);
 
 }  // namespace membill::io

@@ -267,8 +267,7 @@ void read_attention(KeyReader& reader, Draft& draft) {
 
 void read_code(KeyReader& reader, Draft& draft) {
   warn_of_left_out(kLeftOut, reader, draft);
-  read_images(reader, {"image_min_pixels", "image_max_pixels", "freeze_vision_tower", "freeze_multi_modal_projector"},
-              draft);
+  read_images(reader, kLlamaFactoryImages, draft);
   read_attention(reader, draft);
   if (reader.flag("enable_liger_kernel")) draft.set("implementation", Value::of("liger"));
   if (reader.flag("use_unsloth")) draft.set("implementation", Value::of("unsloth"));
