@@ -289,6 +289,9 @@ std::vector<NamedPreset> presets_named(std::string_view text, const std::vector<
   for (const ModelPreset& preset : presets) {
     if (is_tail(preset.short_name, text) || is_tail(preset.hub_id, text)) tails.push_back({preset, ""});
   }
+  // One word without a size or a version ("tiny") names no model, though only one may end so.
+  const bool is_name = text.find('-') != std::string_view::npos || std::any_of(text.begin(), text.end(), is_digit);
+  if (tails.size() == 1 && !is_name) tails.clear();
   return tails;
 }
 

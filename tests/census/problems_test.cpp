@@ -22,6 +22,9 @@ std::vector<Problem> problems_of(const std::string& config) {
 void check_one(const std::string& config, const std::string& key, const std::string& message) {
   INFO(config);
   const std::vector<Problem> found = problems_of(config);
+  std::string all;
+  for (const Problem& one : found) all += one.key + ": " + one.message + "\n";
+  INFO(all);
   REQUIRE(found.size() == 1);
   CHECK(found[0].key == key);
   CHECK(found[0].message == message);
@@ -97,14 +100,22 @@ TEST_CASE("what a family does not model is a problem with its key") {
             "biases of the convolutions are not modelled");
   check_one(with(R"("model_type":"lfm2","layer_types":["conv"])"), "layer_types",
             "names 1 layers, but the model has 4");
-  check_one(with(R"("model_type":"granitemoehybrid","mamba_n_heads":8,"mamba_d_head":8,"num_experts_per_tok":2)"),
-            "mamba_n_heads", "8 heads of width 8 do not make an inner width of 128");
-  check_one(with(R"("model_type":"granitemoehybrid","mamba_n_heads":8,"layer_types":["mamba"])"), "layer_types",
-            "names 1 layers, but the model has 4");
-  check_one(with(R"("model_type":"falcon_h1","mamba_d_ssm":64,"mamba_n_heads":8,"mamba_n_groups":3)"), "mamba_n_groups",
-            "3 groups do not divide 8 heads");
-  check_one(with(R"("model_type":"nemotron_h","hybrid_override_pattern":"M-X")"), "hybrid_override_pattern",
-            "'X' is no layer");
+  check_one(
+      with(
+          R"("model_type":"granitemoehybrid","mamba_n_groups":1,"mamba_d_state":16,"mamba_d_conv":4,"mamba_expand":2,"mamba_chunk_size":16,"shared_intermediate_size":32,"mamba_n_heads":8,"mamba_d_head":8,"num_experts_per_tok":2)"),
+      "mamba_n_heads", "8 heads of width 8 do not make an inner width of 128");
+  check_one(
+      with(
+          R"("model_type":"granitemoehybrid","mamba_n_groups":1,"mamba_d_state":16,"mamba_d_conv":4,"mamba_expand":2,"mamba_chunk_size":16,"shared_intermediate_size":32,"mamba_n_heads":8,"layer_types":["mamba"])"),
+      "layer_types", "names 1 layers, but the model has 4");
+  check_one(
+      with(
+          R"("model_type":"falcon_h1","mamba_d_state":16,"mamba_d_conv":4,"mamba_chunk_size":16,"mamba_d_ssm":64,"mamba_n_heads":8,"mamba_n_groups":3)"),
+      "mamba_n_groups", "3 groups do not divide 8 heads");
+  check_one(
+      with(
+          R"("model_type":"nemotron_h","mamba_num_heads":8,"mamba_head_dim":8,"n_groups":1,"ssm_state_size":16,"conv_kernel":4,"chunk_size":16,"hybrid_override_pattern":"M-X")"),
+      "hybrid_override_pattern", "'X' is no layer");
   check_one(with(R"("model_type":"mllama_text_model","cross_attention_layers":[4])"), "cross_attention_layers",
             "names layer 4, but the model has 4");
   check_one(with(R"("model_type":"gemma4_text","head_dim":16,"num_kv_shared_layers":4)"), "num_kv_shared_layers",
