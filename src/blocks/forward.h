@@ -236,7 +236,7 @@ struct Forward {
   Tensor layer_inputs{}, layer_input{};  // gemma4: what all layers get beside hidden states; the part of the next one
   std::array<Tensor, 4>
       shared_keys{};  // gemma4: keys and values of full layers, then of sliding ones, for later layers
-  Tensor pixels{};                        // of the batch's images
+  Tensor pixels{};    // of the batch's images
   std::shared_ptr<TowerForward> tower{};  // that sees them
   Tensor
       second_output{};  // attention weights in the tuple of the last layer: the loops of bloom, falcon, gpt_neo hold it

@@ -215,8 +215,7 @@ void read_stage(const Launch& launch, KeyReader& reader, Draft& draft) {
                                launch.program.front() + " trains on what it generates, which is not billed",
                                "--as trl, where it takes TRL's arguments"});
   const bool pretrains = task == "pretrain" || task == "pt",
-             other = task == "dpo" || task == "reward" || task == "orpo" || task == "kto" ||
-                     task == "classification";
+             other = task == "dpo" || task == "reward" || task == "orpo" || task == "kto" || task == "classification";
   draft.set("stage", Value::of(pretrains ? "pretrain" : other ? task : "sft"));
   if (task != "dpo") return;
   draft.set("prompt", reader.count("max_prompt_length", 1));
