@@ -11,7 +11,9 @@ Tensor shared_mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   Recorder& r = f.r;
   const Tensor both = apply_linear(f, layer.modules.at("shared_mlp.input_linear"), hidden);
   const auto [gate, up] = r.split_in_two(both, {f.dims.N, r.symbols().ceil_div(both.width(), Size(2))});
-  const auto product = [&] { return r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product"); };
+  const auto product = [&, &gate = gate, &up = up] {
+    return r.mul(activation(f, layer.kind.mlp.activation, gate), up, "gated product");
+  };
   return apply_linear(f, layer.modules.at("shared_mlp.output_linear"), product());
 }
 

@@ -68,10 +68,10 @@ void add_headlines(std::map<std::string, Errors>& headlines, const std::string& 
 // Quantised bases apart from the others.
 std::string bases_of(const OracleRow& row) { return row.method == "qlora" ? "quantised bases" : "whole bases"; }
 std::string further_methods(const OracleRow&) { return "further checkpointing and adapters"; }
+std::string with_images(const OracleRow&) { return "with images"; }
 std::string small_models(const OracleRow&) { return "small models of further families"; }
 
-// Compares the rows of `rows` with membill and, unless MEMBILL_ROWS names others, with what `recorded` and README say; without a
-// `kind_of` README says nothing of them.
+// Compares the rows of `rows` with membill and, unless MEMBILL_ROWS names others, with what `recorded` and README say.
 void compare(const std::string& title, const std::string& rows, const char* recorded,
              std::string (*kind_of)(const OracleRow& row)) {
   const char* only = std::getenv("MEMBILL_ROW");
@@ -89,7 +89,7 @@ void compare(const std::string& title, const std::string& rows, const char* reco
       show_row(row, predicted);
     } else {
       score(board, row, predicted);
-      if (kind_of != nullptr) add_headlines(headlines, kind_of(row), row, predicted);
+      add_headlines(headlines, kind_of(row), row, predicted);
     }
     const double worst = worst_phase(row, predicted);
     if (only == nullptr && worst > 0.001) fmt::print("{:<52} worst phase {:>9.4f} %\n", row.id, 100 * worst);
@@ -125,7 +125,7 @@ TEST_CASE("oracle rows of further ways to checkpoint and to adapt are not furthe
 TEST_CASE("oracle rows with images are not further off than recorded") {
   if (is_on("MEMBILL_ROWS")) return;
   compare("images: requested bytes by family, method and phase; allocated and reserved by method",
-          test::in_source("data/measurements/oracle-vision.jsonl"), "vision.recorded.txt", nullptr);
+          test::in_source("data/measurements/oracle-vision.jsonl"), "vision.recorded.txt", with_images);
 }
 
 // Rows that no program was written with in sight.

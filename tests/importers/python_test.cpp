@@ -2,7 +2,7 @@
 #include <string>
 
 #include "io/importers/key_table.h"
-#include "io/importers/python_values.h"
+#include "io/importers/python_program.h"
 #include "support/catch.h"
 
 namespace membill::importers_test {

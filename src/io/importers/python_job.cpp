@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
-#include "io/importers/python_values.h"
+#include "io/importers/python_program.h"
 #include "io/importers/training_arguments.h"
 #include "io/json_reader.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <array>
 
-#include "io/importers/python_values.h"
+#include "io/importers/python_program.h"
 
 namespace membill::io {
 namespace {

@@ -1,4 +1,4 @@
-#include "io/importers/python_values.h"
+#include "io/importers/python_program.h"
 
 #include <algorithm>
 #include <charconv>
