@@ -188,7 +188,7 @@ Tensor TowerForward::run_layer(const std::string& layer, Tensor hidden, const st
   Recorder::CheckpointKind how;
   how.reentrant = plan.reentrant;
   how.offload = plan.offload && f.r.saved_on_host() == nullptr;
-  const Tensor out = f.r.checkpoint(std::move(hidden), how, body);
+  Tensor out = f.r.checkpoint(std::move(hidden), how, body);
   if (plan.reentrant && out.requires_grad())
     for (const Tensor& argument : arguments) f.r.hold_in_graph(argument);
   return out;
@@ -212,6 +212,7 @@ Tensor TowerForward::attend(const std::vector<std::int64_t>& lengths, const Tens
   if (f.plan.attention == AttentionKernel::flash && r.autocast().value_or(f.stream) != DType::fp32)
     return attend_at_once(static_cast<std::int64_t>(lengths.size()), q, k, v);
   std::vector<Shape> shapes;
+  shapes.reserve(lengths.size());
   for (const std::int64_t length : lengths) shapes.push_back({Size(length) * heads.a, heads.d});
   const std::vector<Tensor> queries = r.split(q, shapes), keys = r.split(k, shapes), values = r.split(v, shapes);
   std::vector<Tensor> outputs;
@@ -270,8 +271,10 @@ Tensor with_images(Forward& f, ModelModules& modules, Tensor embedded) {
   Tensor joined = r.join(features.pooled, {tokens, f.dims.h});
   joined = r.cast(std::move(joined), embedded.dtype());
   // masks of each kind of token that a class knows
+  const std::size_t kinds = clip ? 1 : 2;
   std::vector<Tensor> masks;
-  for (int i = 0; i < (clip ? 1 : 2); ++i)
+  masks.reserve(kinds);
+  for (std::size_t i = 0; i < kinds; ++i)
     masks.push_back(r.empty({f.dims.N, Size(1)}, DType::boolean, "mask of image tokens"));
   Tensor out = with_features_scattered(f, embedded, masks.front(), joined);
   f.locals.insert(f.locals.end(), {r.detach(out), joined});

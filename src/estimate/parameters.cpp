@@ -179,16 +179,17 @@ class Builder {
       const bool trained = trained_.trains(layer.section, layer.number, spec);
       const DType made = shards_parameters(plan_) ? unquantized_dtype(plan_, spec.role) : base_dtype(plan_);
       fill(*parameter, names.shape(spec), spec.own_dtype.value_or(made), weights_, spec, unit, trained);
-      if (trained) {
-        job_.trainable_elements += spec.elements() * stands_for;
-        if (model_.vision && is_behind_features(*model_.vision, spec.name)) continue;
-        job_.trained.push_back({parameter, spec.role, parameter->value.shape().elements()});
-        if (spec.shape.size() == 3 && !shards_parameters(plan_)) {
-          job_.trained.back().stacked = Size(spec.shape[0]);
-          job_.trained.back().of_stack = {Size(spec.shape[1]), Size(spec.shape[2])};
-        }
-      }
+      if (trained) note_trained(*parameter, spec, stands_for);
     }
+  }
+
+  void note_trained(Parameter& parameter, const TensorSpec& spec, std::int64_t stands_for) {
+    job_.trainable_elements += spec.elements() * stands_for;
+    if (model_.vision && is_behind_features(*model_.vision, spec.name)) return;
+    job_.trained.push_back({&parameter, spec.role, parameter.value.shape().elements()});
+    if (spec.shape.size() != 3 || shards_parameters(plan_)) return;
+    job_.trained.back().stacked = Size(spec.shape[0]);
+    job_.trained.back().of_stack = {Size(spec.shape[1]), Size(spec.shape[2])};
   }
 
   void add_idle(const TensorSpec& spec, const Shape& shape, const Layer& layer) {

@@ -224,7 +224,7 @@ std::string unbilled_tensor_parallelism(const Plan& plan) {
 
 // DeepSpeed 0.19 module_inject/auto_ep_layer.py; transformers 5.24 distributed/expert_parallel.py, fsdp.py.
 std::string who_divides_experts(const Plan& plan) {
-  const std::string engine = " with engine " + std::string(word_of(kEngineWords, plan.engine));
+  std::string engine = " with engine " + std::string(word_of(kEngineWords, plan.engine));
   if (plan.engine == Engine::deepspeed)
     return engine + ", whose AutoEP runs layers of its own in the place of the model's experts,";
   if (plan.engine != Engine::fsdp2) return engine;

@@ -300,8 +300,8 @@ void describe_qwen(const ConfigReader& vision, VisionSpec& spec) {
   spec.temporal_patch = vision.size("temporal_patch_size");
   spec.merge = vision.size("spatial_merge_size");
   spec.activation = vision.word("hidden_act", second ? "quick_gelu" : "silu");
-  spec.min_pixels = 56 * 56;
-  spec.max_pixels = 16384 * 28 * 28;
+  spec.min_pixels = std::int64_t{56} * 56;
+  spec.max_pixels = std::int64_t{16384} * 28 * 28;
   if (spec.tower_type != "qwen2_5_vl_vision") return;
   spec.window = vision.size("window_size");
   spec.whole_image_layers = vision.counts("fullatt_block_indexes");

@@ -104,15 +104,8 @@ class PythonReader {
   // The last trainer, the arguments made in its call or before it, the first model, the last settings of adapters.
   void find_calls() {
     for (const PythonCall& call : program_.calls()) {
-      if (loads_model(call) && model_ == nullptr) model_ = &call;
-      if (is_arguments(call)) arguments_ = &call;
-      if (is_trainer(call)) trainer_at_ = &call;
-      if (call.function() == "LoraConfig") lora_ = &call;
-      if (call.function() == "get_peft_model" && is_unsloth_class(call.object())) peft_ = &call;
-      if (call.function() == "BitsAndBytesConfig" && bits_ == nullptr) bits_ = &call;
-      if (call.function() == "prepare_model_for_kbit_training") prepares_ = true;
-      if (call.function() == "gradient_checkpointing_enable") checkpoints_ = true;
-      if (call.function().starts_with("tokeniz") && call.find("max_length") != nullptr) tokenizer_ = &call;
+      note_trainer(call);
+      note_adapters(call);
     }
     unsloth_ = model_ != nullptr && is_unsloth_class(model_->object());
     if (trainer_at_ == nullptr && arguments_ == nullptr)
@@ -122,6 +115,21 @@ class PythonReader {
     if (trainer_at_ != nullptr) trainer_ = trl_trainer(trainer_at_->function());
     if (trainer_.empty() && arguments_ != nullptr) trainer_ = trl_trainer(arguments_->function());
     trainer_call_ = trainer_at_ != nullptr ? trainer_at_->function() : arguments_->function();
+  }
+
+  void note_trainer(const PythonCall& call) {
+    if (loads_model(call) && model_ == nullptr) model_ = &call;
+    if (is_arguments(call)) arguments_ = &call;
+    if (is_trainer(call)) trainer_at_ = &call;
+    if (call.function() == "gradient_checkpointing_enable") checkpoints_ = true;
+    if (call.function().starts_with("tokeniz") && call.find("max_length") != nullptr) tokenizer_ = &call;
+  }
+
+  void note_adapters(const PythonCall& call) {
+    if (call.function() == "LoraConfig") lora_ = &call;
+    if (call.function() == "get_peft_model" && is_unsloth_class(call.object())) peft_ = &call;
+    if (call.function() == "BitsAndBytesConfig" && bits_ == nullptr) bits_ = &call;
+    if (call.function() == "prepare_model_for_kbit_training") prepares_ = true;
   }
 
   [[nodiscard]] std::vector<KeyTable> tables() const {

@@ -110,31 +110,41 @@ void PythonProgram::collect_calls() {
     std::size_t at = i + 1;
     for (; is_op(at, ".") && is_name(at + 1); at += 2) call.name += "." + tokens_[at + 1].text;
     if (!is_op(at, "(")) continue;
-    const std::size_t close = std::min(tokens_[at].match, tokens_.size());
-    for (std::size_t first = at + 1; first < close;) {
-      PythonArgument argument;
-      std::size_t begin = first, end = argument_end(first, close);
-      if (is_op(end, "=") && end == first + 1 && is_name(first)) {
-        argument.keyword = tokens_[first].text;
-        begin = end + 1;
-        end = argument_end(begin, close);
-      } else if (is_op(first, "**")) {
-        argument.keyword = "**";
-        begin = first + 1;
-      }
-      argument.value = {begin, end};
-      if (begin < end) call.arguments.push_back(argument);
-      first = end + 1;
-    }
+    call.arguments = arguments_of(at);
+    collect_option(call);
     calls_.push_back(std::move(call));
-    const PythonCall& made = calls_.back();
-    const PythonArgument* fallback = made.find("default");
-    if (made.function() != "add_argument" || fallback == nullptr) continue;
-    for (const PythonArgument& word : made.arguments)
-      if (word.keyword.empty() && word.value.begin < tokens_.size() &&
-          tokens_[word.value.begin].kind == PythonKind::text)
-        options_[without_dashes(tokens_[word.value.begin].text)] = fallback->value;
   }
+}
+
+// What stands between the bracket `open` and its closing one.
+std::vector<PythonArgument> PythonProgram::arguments_of(std::size_t open) const {
+  std::vector<PythonArgument> arguments;
+  const std::size_t close = std::min(tokens_[open].match, tokens_.size());
+  for (std::size_t first = open + 1; first < close;) {
+    PythonArgument argument;
+    std::size_t begin = first, end = argument_end(first, close);
+    if (is_op(end, "=") && end == first + 1 && is_name(first)) {
+      argument.keyword = tokens_[first].text;
+      begin = end + 1;
+      end = argument_end(begin, close);
+    } else if (is_op(first, "**")) {
+      argument.keyword = "**";
+      begin = first + 1;
+    }
+    argument.value = {begin, end};
+    if (begin < end) arguments.push_back(argument);
+    first = end + 1;
+  }
+  return arguments;
+}
+
+// parser.add_argument("--name", default=...).
+void PythonProgram::collect_option(const PythonCall& call) {
+  const PythonArgument* fallback = call.find("default");
+  if (call.function() != "add_argument" || fallback == nullptr) return;
+  for (const PythonArgument& word : call.arguments)
+    if (word.keyword.empty() && tokens_[word.value.begin].kind == PythonKind::text)
+      options_[without_dashes(tokens_[word.value.begin].text)] = fallback->value;
 }
 
 // The last assignment before the use, else the last default of a parameter before it, else the first assignment behind it.

@@ -61,6 +61,8 @@ class PythonProgram {
   void collect_assignments();
   void collect_parameters();
   void collect_calls();
+  [[nodiscard]] std::vector<PythonArgument> arguments_of(std::size_t open) const;
+  void collect_option(const PythonCall& call);
   [[nodiscard]] std::size_t statement_end(std::size_t from) const;
   [[nodiscard]] bool is_op(std::size_t at, std::string_view text) const;
   [[nodiscard]] bool is_name(std::size_t at) const;

@@ -259,7 +259,8 @@ class PythonProgram::Evaluation {
     return field != nullptr ? inner(field->value) : std::nullopt;
   }
 
-  // The few functions whose result is known (the job has a card) or written down: field(default=...), os.environ.get(NAME, DEFAULT), int(...), dict(...).
+  // The few functions whose result is known (the job has a card) or written down: field(default=...), os.environ.get(NAME, DEFAULT),
+  // int(...), dict(...).
   std::optional<Value> call(const std::string& function) {
     const std::size_t open = at_, close = behind(open) - 1;
     at_ = close + 1;
@@ -268,7 +269,7 @@ class PythonProgram::Evaluation {
     if (function == "os.environ.get" || function == "os.getenv")
       return parts.size() == 2 ? inner(parts[1]) : std::nullopt;
     if ((function == "int" || function == "float" || function == "str" || function == "bool") && parts.size() == 1) {
-      const std::optional<Value> value = inner(parts.front());
+      std::optional<Value> value = inner(parts.front());
       if (value && value->is_string() && function == "int") return number_value(value->as_string());
       return value;
     }
