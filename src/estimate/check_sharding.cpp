@@ -312,6 +312,8 @@ void check_sharding(const TrainingPlan& plan, Problems& problems) {
     problems.add({"", "sharding.zero", "Megatron shards the optimizer only", "sharding.zero 1"});
   }
   if (s.fsdp != "none" && !is_fsdp(plan)) needs_engine(plan, "sharding.fsdp", s.fsdp, "fsdp", problems);
+  if (s.fsdp == "none" && is_fsdp(plan))
+    problems.add({"", "sharding.fsdp", "none means no FSDP, but the engine is FSDP", "engine ddp, or fsdp full_shard"});
   if (s.shard_group && s.fsdp != "hybrid_shard") {
     problems.add({"", "sharding.shard_group", "is for fsdp hybrid_shard only", "sharding.fsdp hybrid_shard"});
   }

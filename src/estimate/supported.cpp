@@ -126,7 +126,7 @@ std::string unbilled_deepspeed(const Plan& plan) {
 std::string unbilled_fsdp(const Plan& plan) {
   const ShardingPlan& s = plan.sharding;
   const bool second = plan.engine == Engine::fsdp2;
-  if (s.fsdp == "none" || (second && s.fsdp == "no_shard")) return "FSDP's " + s.fsdp;
+  if (second && s.fsdp == "no_shard") return "FSDP's no_shard";
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && engine_word(plan, "wrap", "") == "peft") return "FSDP2 with PEFT's wrapping";
   const bool four_bits = is_4bit(plan.weights);

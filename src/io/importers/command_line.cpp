@@ -25,7 +25,7 @@ void set_dotted(Value& map, const std::string& key, Value value) {
 
 void remove_dotted(Value& map, const std::string& key) {
   const std::size_t dot = key.find('.');
-  std::erase_if(map.entries(), [&](const Value::Entry& entry) { return entry.first == key; });
+  erase_key(map, key);
   if (dot == std::string::npos) return;
   for (auto& [name, inner] : map.entries()) {
     if (name == key.substr(0, dot) && inner.is_map()) remove_dotted(inner, key.substr(dot + 1));

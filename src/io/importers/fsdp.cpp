@@ -172,7 +172,7 @@ bool read_fsdp_words(const std::vector<std::string>& words, FsdpSurroundings& ar
   bool on = false;
   for (const std::string& word : words) {
     const std::string name = to_lower(word);
-    if (name == "false" || name == "no") continue;
+    if (name == "false" || name == "no" || name == "none") continue;
     on = true;
     if (name == "auto_wrap") around.wrap = true;
     if (name == "offload") around.offload = true;

@@ -137,6 +137,8 @@ struct Importer {
 
 // Keys of `map` among `words` (blanks between).
 [[nodiscard]] int count_keys(const Value& map, std::string_view words);
+// Takes `key` out of `map`.
+void erase_key(Value& map, std::string_view key);
 // Whether a file that a job names is there: written by its script, in the current folder, or in `folder` or up to three above it.
 [[nodiscard]] bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files);
 // Reads a JSON or YAML file that a job names, from the current folder or from `folder`; nothing and a problem of `key` when it is not

@@ -109,12 +109,15 @@ std::string find_part(const std::string& path, const std::string& start) {
   return {};
 }
 
-JobFile import_python(std::string_view text, const std::string& file, const std::string& folder, const Launch& launch,
-                      const std::map<std::string, Value>& flags, const ImportContext& context, Problems& problems) {
-  const PythonJob job = read_python(text, file, folder, launch, flags, context, problems);
+// Nothing: the program builds no trainer that is known.
+std::optional<JobFile> import_python(std::string_view text, const std::string& file, const std::string& folder,
+                                     const Launch& launch, const std::map<std::string, Value>& flags,
+                                     const ImportContext& context, Problems& problems) {
+  const std::optional<PythonJob> job = read_python(text, file, folder, launch, flags, context, problems);
+  if (!job) return std::nullopt;
   ImportContext as = context;
-  if (!as.format) as.format = job.format;
-  return import_source(job.source, as, problems);
+  if (!as.format) as.format = job->format;
+  return import_source(job->source, as, problems);
 }
 
 // The program that a command starts, where its flags alone are no job and its text is here and builds a trainer.
@@ -124,11 +127,10 @@ std::optional<JobFile> import_started(const JobSource& source, const std::string
   const std::string path = find_part(source.launch.path, folder);
   if (path.empty()) return std::nullopt;
   const TextFile file = read_file(path);
-  const std::string_view text = check_text(file.text, file.name);
-  if (!builds_trainer(text)) return std::nullopt;
   std::map<std::string, Value> flags;
   for (const auto& [key, value] : source.keys.entries()) flags[key] = value;
-  return import_python(text, file.name, fs::path(path).parent_path().string(), source.launch, flags, context, problems);
+  return import_python(check_text(file.text, file.name), file.name, fs::path(path).parent_path().string(),
+                       source.launch, flags, context, problems);
 }
 
 // The last of the commands that some importer claims; nothing: none trains.
@@ -191,6 +193,10 @@ int count_keys(const Value& map, std::string_view words) {
   int count = 0;
   for (const std::string& word : split(words, ' ')) count += map.find(word) != nullptr ? 1 : 0;
   return count;
+}
+
+void erase_key(Value& map, std::string_view key) {
+  std::erase_if(map.entries(), [&](const Value::Entry& entry) { return entry.first == key; });
 }
 
 namespace {
@@ -313,8 +319,12 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   const std::string_view checked = check_text(text, file);
   const bool framework = context.format && *context.format != kOwn;
   const bool script = framework ? checked.starts_with("#!") : !context.format && looks_like_script(checked, file);
-  if (!is_own_format(context) && is_python(checked, file))
-    return import_python(checked, file, folder, {}, {}, context, problems);
+  if (!is_own_format(context) && is_python(checked, file)) {
+    if (std::optional<JobFile> job = import_python(checked, file, folder, {}, {}, context, problems))
+      return *std::move(job);
+    throw InputError(Problem{file, "", "builds no trainer that is known (SFTTrainer, DPOTrainer, Trainer and the like)",
+                             "the command that starts it: membill check -- python " + file + " ..."});
+  }
   if (context.format == kScript || script) return import_script(checked, file, folder, context, problems);
   Problems lenient;
   const Value tree = parse_tree(text, file, lenient);

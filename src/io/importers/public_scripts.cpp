@@ -26,10 +26,6 @@ void complete(Value& keys, const std::string& key, std::string_view spellings, V
   if (count_keys(keys, spellings) == 0) keys.set(key, std::move(value));
 }
 
-void remove(Value& keys, std::string_view key) {
-  std::erase_if(keys.entries(), [&](const Value::Entry& entry) { return entry.first == key; });
-}
-
 std::int64_t number(const Value& keys, std::string_view key) {
   const Value* value = keys.find(key);
   return value != nullptr && value->is_int() ? value->as_int() : 0;
@@ -47,7 +43,7 @@ void complete_alpaca_lora(Value& keys, Draft& draft) {
   complete(keys, "batch_size", "batch_size", Value::of(kWhole));
   const std::int64_t micro = std::clamp<std::int64_t>(number(keys, "micro_batch_size"), 1, kMost);
   const std::int64_t steps = number(keys, "batch_size") / micro;
-  remove(keys, "batch_size");
+  erase_key(keys, "batch_size");
   complete(keys, "gradient_accumulation_steps", "gradient_accumulation_steps",
            Value::of(std::max<std::int64_t>(1, steps / std::max<std::int64_t>(1, world_size(draft).value_or(1)))));
   complete(keys, "cutoff_len", "cutoff_len", Value::of(256));
@@ -176,14 +172,14 @@ void complete_internvl(Value& keys, Draft& draft) {
     keys.set("lora_r", Value::of(rank));
     keys.set("lora_alpha", Value::of(2 * rank));
     keys.set("lora_target_modules", Value::of("all-linear"));
-    remove(keys, "freeze_llm");
+    erase_key(keys, "freeze_llm");
   }
   if (number(keys, "use_backbone_lora") > 0)
     draft.warnings.push_back("use_backbone_lora gives the vision tower adapters, which are not billed");
-  for (const char* key : {"use_llm_lora", "use_backbone_lora", "freeze_backbone"}) remove(keys, key);
+  for (const char* key : {"use_llm_lora", "use_backbone_lora", "freeze_backbone"}) erase_key(keys, key);
   const Value* checkpoints = keys.find("grad_checkpoint");
   keys.set("gradient_checkpointing", checkpoints != nullptr ? *checkpoints : Value::of(true));
-  remove(keys, "grad_checkpoint");
+  erase_key(keys, "grad_checkpoint");
   complete(keys, "max_seq_length", "max_seq_length", Value::of(8192));
   complete(keys, "torch_dtype", "torch_dtype", Value::of("bfloat16"));
   complete(keys, "use_flash_attn", "use_flash_attn", Value::of(true));
@@ -247,7 +243,7 @@ Value with_script_defaults(const JobSource& source, Draft& draft) {
   Value keys = source.keys;
   if (keys.find("deepspeed_config") != nullptr) {  // beside it, --deepspeed is only a switch
     const Value* on = keys.find("deepspeed");
-    if (on != nullptr && as_flag(*on) == true) remove(keys, "deepspeed");
+    if (on != nullptr && as_flag(*on) == true) erase_key(keys, "deepspeed");
   }
   for (const PublicScript& script : kScripts) {
     if (!script.is(source)) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,56 @@ constexpr std::array kEssential{Essential{"per_device_train_batch_size", "batch"
                                 Essential{"lora_target_modules", "adapter.targets", "--targets NAMES"},
                                 Essential{"load_in_4bit", "weights", "--weights WORD"},
                                 Essential{"load_in_8bit", "weights", "--weights WORD"}};
+
+// A keyword of a call, and the key that the importers have for it.
+struct Keyword {
+  std::string_view keyword, key;
+};
+// from_pretrained of Transformers and of FastLanguageModel.
+constexpr Keyword kLoading[] = {{"dtype", "dtype"},
+                                {"torch_dtype", "dtype"},
+                                {"load_in_4bit", "load_in_4bit"},
+                                {"load_in_8bit", "load_in_8bit"},
+                                {"attn_implementation", "attn_implementation"},
+                                {"max_seq_length", "max_seq_length"},
+                                {"full_finetuning", "full_finetuning"}};
+// What TRL's trainers took themselves before they had arguments of their own.
+constexpr Keyword kTrainerArguments[] = {{"max_seq_length", "max_seq_length"},
+                                         {"max_length", "max_length"},
+                                         {"max_prompt_length", "max_prompt_length"},
+                                         {"max_completion_length", "max_completion_length"},
+                                         {"packing", "packing"},
+                                         {"beta", "beta"},
+                                         {"loss_type", "loss_type"},
+                                         {"precompute_ref_log_probs", "precompute_ref_log_probs"}};
+// get_peft_model of FastLanguageModel and its kin.
+constexpr Keyword kUnslothAdapters[] = {{"r", "lora_r"},
+                                        {"lora_alpha", "lora_alpha"},
+                                        {"lora_dropout", "lora_dropout"},
+                                        {"target_modules", "target_modules"},
+                                        {"use_gradient_checkpointing", "use_gradient_checkpointing"},
+                                        {"finetune_vision_layers", "finetune_vision_layers"},
+                                        {"finetune_language_layers", "finetune_language_layers"},
+                                        {"finetune_attention_modules", "finetune_attention_modules"},
+                                        {"finetune_mlp_modules", "finetune_mlp_modules"}};
+// peft's LoraConfig.
+constexpr Keyword kAdapters[] = {{"r", "lora_r"},
+                                 {"lora_alpha", "lora_alpha"},
+                                 {"lora_dropout", "lora_dropout"},
+                                 {"target_modules", "lora_target_modules"},
+                                 {"modules_to_save", "lora_modules_to_save"},
+                                 {"use_dora", "use_dora"}};
+constexpr std::string_view kUnbilledOfAdapters[] = {"rank_pattern", "layers_to_transform", "exclude_modules",
+                                                    "target_parameters"};
+constexpr std::string_view kOtherAdapters[] = {"AdaLoraConfig",      "VeraConfig",         "IA3Config",
+                                               "LoHaConfig",         "LoKrConfig",         "OFTConfig",
+                                               "PrefixTuningConfig", "PromptTuningConfig", "PromptEncoderConfig"};
+// transformers' BitsAndBytesConfig.
+constexpr Keyword kBits[] = {{"load_in_8bit", "load_in_8bit"},
+                             {"load_in_4bit", "load_in_4bit"},
+                             {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
+                             {"bnb_4bit_use_double_quant", "use_bnb_nested_quant"},
+                             {"bnb_4bit_quant_storage", "bnb_4bit_quant_storage"}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTrainers{{{"SFT", "sft"},
                                                                                    {"DPO", "dpo"},
@@ -85,8 +136,10 @@ class PythonReader {
                const ImportContext& context, Problems& problems)
       : program_(text, flags), file_(file), context_(context), problems_(problems) {}
 
-  PythonJob run() {
+  std::optional<PythonJob> run() {
     find_calls();
+    if (trainer_at_ == nullptr && arguments_ == nullptr) return std::nullopt;
+    name_trainer();
     job_.format = unsloth_ ? "unsloth" : trainer_.empty() ? "hf-trainer" : "trl";
     read_model();
     read_arguments();
@@ -107,11 +160,10 @@ class PythonReader {
       note_trainer(call);
       note_adapters(call);
     }
+  }
+
+  void name_trainer() {
     unsloth_ = model_ != nullptr && is_unsloth_class(model_->object());
-    if (trainer_at_ == nullptr && arguments_ == nullptr)
-      throw InputError(Problem{file_, "",
-                               "builds no trainer that is known (SFTTrainer, DPOTrainer, Trainer and the like)",
-                               "the command that starts it: membill check -- python " + file_ + " ..."});
     if (trainer_at_ != nullptr) trainer_ = trl_trainer(trainer_at_->function());
     if (trainer_.empty() && arguments_ != nullptr) trainer_ = trl_trainer(arguments_->function());
     trainer_call_ = trainer_at_ != nullptr ? trainer_at_->function() : arguments_->function();
@@ -155,8 +207,14 @@ class PythonReader {
     if (std::optional<Value> value = program_.evaluate(argument.value)) return set(key, *std::move(value));
     computed(key, argument);
   }
-  void take(const PythonCall& call, std::string_view keyword, const std::string& key) {
-    if (const PythonArgument* argument = call.find(keyword)) take(*argument, key);
+  void take(const PythonCall& call, std::span<const Keyword> keywords) {
+    for (const Keyword& one : keywords)
+      if (const PythonArgument* argument = call.find(one.keyword)) take(*argument, std::string(one.key));
+  }
+
+  // What Unsloth takes from from_pretrained and get_peft_model, whatever the arguments say.
+  [[nodiscard]] bool is_said_elsewhere(std::string_view key) const {
+    return unsloth_ && (key == "max_length" || key == "gradient_checkpointing");
   }
 
   // An argument of which the text does not say the value.
@@ -195,14 +253,21 @@ class PythonReader {
           Problem{file_, "model", "no name of a model is written down in the program" + spelled, "--model NAME"});
     }
     if (from == nullptr) return;
-    for (const char* keyword : {"dtype", "torch_dtype"}) take(*from, keyword, "dtype");
+    take(*from, kLoading);
     if (!unsloth_) set_default("dtype", Value::of("from_pretrained"));
-    for (const char* keyword :
-         {"load_in_4bit", "load_in_8bit", "attn_implementation", "max_seq_length", "full_finetuning"})
-      take(*from, keyword, keyword);
-    if (from->find("use_flash_attention_2") != nullptr) set("attn_implementation", Value::of("flash_attention_2"));
+    read_flash(*from);
     if (from->object().ends_with("SequenceClassification") && trainer_.empty())
       set("task_type", Value::of("classification"));
+  }
+
+  // use_flash_attention_2 of earlier releases.
+  void read_flash(const PythonCall& from) {
+    const PythonArgument* argument = from.find("use_flash_attention_2");
+    if (argument == nullptr) return;
+    const std::optional<Value> value = program_.evaluate(argument->value);
+    const std::optional<bool> flash = value ? as_flag(*value) : std::nullopt;
+    if (flash == true) set("attn_implementation", Value::of("flash_attention_2"));
+    if (!flash) computed("use_flash_attention_2", *argument);
   }
 
   void take_all(const PythonCall& call) {
@@ -213,8 +278,9 @@ class PythonReader {
           job_.source.warnings.push_back("**" + program_.text_of(argument.value) + " is computed by the program");
           continue;
         }
-        for (const auto& [key, value] : map->entries()) set(key, value);
-      } else if (!argument.keyword.empty()) {
+        for (const auto& [key, value] : map->entries())
+          if (!is_said_elsewhere(key)) set(key, value);
+      } else if (!argument.keyword.empty() && !is_said_elsewhere(argument.keyword)) {
         take(argument, argument.keyword);
       }
     }
@@ -222,74 +288,52 @@ class PythonReader {
 
   void read_arguments() {
     if (arguments_ != nullptr) take_all(*arguments_);
-    for (const char* keyword : {"max_seq_length", "max_length", "max_prompt_length", "max_completion_length", "packing",
-                                "beta", "loss_type", "precompute_ref_log_probs"})
-      if (trainer_at_ != nullptr && !trainer_.empty()) take(*trainer_at_, keyword, keyword);
-    if (checkpoints_) set_default("gradient_checkpointing", Value::of(true));
+    if (trainer_at_ != nullptr && !trainer_.empty()) take(*trainer_at_, kTrainerArguments);
+    if (checkpoints_ && !unsloth_) set_default("gradient_checkpointing", Value::of(true));
     if (trainer_.empty() && tokenizer_ != nullptr && !has("max_seq_length"))
-      take(*tokenizer_, "max_length", "max_seq_length");
+      take(*tokenizer_->find("max_length"), "max_seq_length");
   }
 
   // Defaults of FastLanguageModel (unsloth/models/loader.py) and of TrainingArguments, where the command line of Unsloth has its own.
   void read_unsloth() {
-    if (peft_ != nullptr) {
-      for (const char* keyword :
-           {"r", "lora_alpha", "lora_dropout", "target_modules", "use_gradient_checkpointing", "finetune_vision_layers",
-            "finetune_language_layers", "finetune_attention_modules", "finetune_mlp_modules"})
-        take(*peft_, keyword, std::string(keyword) == "r" ? "lora_r" : keyword);
-    }
+    if (peft_ != nullptr) take(*peft_, kUnslothAdapters);
     set_default("max_seq_length", Value::of(2048));
     set_default("load_in_4bit", Value::of(true));
     set_default("per_device_train_batch_size", Value::of(8));
     set_default("gradient_accumulation_steps", Value::of(1));
     set_default("optim", Value::of("adamw_torch"));
-    for (const char* key : {"max_length", "gradient_checkpointing"}) {  // get_peft_model and from_pretrained say them
-      auto& entries = job_.source.keys.entries();
-      std::erase_if(entries, [&](const Value::Entry& entry) { return entry.first == key; });
-    }
   }
 
   // Defaults of peft's LoraConfig and of transformers' BitsAndBytesConfig.
   void read_peft() {
-    const bool trl = !trainer_.empty();
     if (lora_ != nullptr) {
-      set(trl ? "use_peft" : "use_lora", Value::of(true));
-      take(*lora_, "r", "lora_r");
-      take(*lora_, "lora_alpha", "lora_alpha");
-      take(*lora_, "lora_dropout", "lora_dropout");
-      take(*lora_, "target_modules", "lora_target_modules");
-      take(*lora_, "modules_to_save", trl ? "lora_modules_to_save" : "modules_to_save");
-      take(*lora_, "use_dora", "use_dora");
+      set("use_peft", Value::of(true));
+      take(*lora_, kAdapters);
       set_default("lora_r", Value::of(8));
       set_default("lora_alpha", Value::of(8));
       set_default("lora_dropout", Value::of(0.0, "0.0"));
-      for (const char* other : {"rank_pattern", "layers_to_transform", "exclude_modules", "target_parameters"})
+      for (const std::string_view other : kUnbilledOfAdapters)
         if (lora_->find(other) != nullptr)
           job_.source.warnings.push_back(std::string(other) + " of LoraConfig is not billed");
     }
     for (const PythonCall& call : program_.calls()) {
       const std::string name = call.function();
-      const bool other = name == "AdaLoraConfig" || name == "VeraConfig" || name == "IA3Config" ||
-                         name == "LoHaConfig" || name == "LoKrConfig" || name == "OFTConfig" ||
-                         name == "PrefixTuningConfig" || name == "PromptTuningConfig" || name == "PromptEncoderConfig";
+      const bool other =
+          std::find(std::begin(kOtherAdapters), std::end(kOtherAdapters), name) != std::end(kOtherAdapters);
       if (other && context_.given.count("method") == 0)
         problems_.add({file_, name, "is not read from a program yet", "--method WORD"});
     }
-    read_bits(trl);
+    read_bits();
   }
 
-  void read_bits(bool trl) {
+  void read_bits() {
     if (bits_ != nullptr) {
-      take(*bits_, "load_in_8bit", "load_in_8bit");
-      take(*bits_, "load_in_4bit", "load_in_4bit");
-      take(*bits_, "bnb_4bit_quant_type", trl ? "bnb_4bit_quant_type" : "quant_type");
-      take(*bits_, "bnb_4bit_use_double_quant", trl ? "use_bnb_nested_quant" : "double_quant");
-      take(*bits_, "bnb_4bit_quant_storage", "bnb_4bit_quant_storage");
-      set_default(trl ? "bnb_4bit_quant_type" : "quant_type", Value::of("fp4"));
-      set_default(trl ? "use_bnb_nested_quant" : "double_quant", Value::of(false));
+      take(*bits_, kBits);
+      set_default("bnb_4bit_quant_type", Value::of("fp4"));
+      set_default("use_bnb_nested_quant", Value::of(false));
     }
     if (!prepares_) return;
-    if (trl) set("prepare_model_for_kbit_training", Value::of(true));
+    if (!trainer_.empty()) set("prepare_model_for_kbit_training", Value::of(true));
     set_default("gradient_checkpointing", Value::of(true));  // its use_gradient_checkpointing is True
   }
 
@@ -315,25 +359,21 @@ bool is_python(std::string_view text, const std::string& file) {
          text.find("from_pretrained(") != std::string_view::npos;
 }
 
-bool builds_trainer(std::string_view text) {
-  const PythonProgram program(text);
-  return std::any_of(program.calls().begin(), program.calls().end(),
-                     [](const PythonCall& call) { return is_trainer(call) || is_arguments(call); });
-}
-
-PythonJob read_python(std::string_view text, const std::string& file, const std::string& folder, const Launch& launch,
-                      const std::map<std::string, Value>& flags, const ImportContext& context, Problems& problems) {
+std::optional<PythonJob> read_python(std::string_view text, const std::string& file, const std::string& folder,
+                                     const Launch& launch, const std::map<std::string, Value>& flags,
+                                     const ImportContext& context, Problems& problems) {
   const bool notebook =
       file.ends_with(kNotebook) || (text.starts_with('{') && text.find("\"cells\"") != std::string_view::npos);
   const std::string program = notebook ? notebook_text(text, file) : std::string(text);
-  PythonJob job = PythonReader(program, file, flags, context, problems).run();
-  const std::vector<std::string> marks = job.source.launch.program;
-  job.source.launch = launch;
-  job.source.launch.program = marks;
-  job.source.file = file;
-  job.source.folder = folder;
-  job.source.assumptions.push_back("the program is read as far as it is written down, as " + job.format +
-                                   " runs it; nothing is run");
+  std::optional<PythonJob> job = PythonReader(program, file, flags, context, problems).run();
+  if (!job) return std::nullopt;
+  const std::vector<std::string> marks = job->source.launch.program;
+  job->source.launch = launch;
+  job->source.launch.program = marks;
+  job->source.file = file;
+  job->source.folder = folder;
+  job->source.assumptions.push_back("the program is read as far as it is written down, as " + job->format +
+                                    " runs it; nothing is run");
   return job;
 }
 

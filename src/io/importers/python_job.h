@@ -20,14 +20,12 @@ struct PythonJob {
 // Whether the file is a Python program or a notebook.
 [[nodiscard]] bool is_python(std::string_view text, const std::string& file);
 
-// Whether the program makes a trainer, or its arguments, that read_python knows.
-[[nodiscard]] bool builds_trainer(std::string_view text);
-
-// `launch`: how it is started; `flags`: the words behind it, by name. Throws InputError when the program builds no trainer that is known,
-// or no model is written down. An argument that matters and that the program computes is a problem of `problems`, unless the command line
+// `launch`: how it is started; `flags`: the words behind it, by name. Nothing: the program builds no trainer that is known. Throws
+// InputError when no model is written down. An argument that matters and that the program computes is a problem of `problems`, unless the command line
 // says it.
-[[nodiscard]] PythonJob read_python(std::string_view text, const std::string& file, const std::string& folder,
-                                    const Launch& launch, const std::map<std::string, Value>& flags,
-                                    const ImportContext& context, Problems& problems);
+[[nodiscard]] std::optional<PythonJob> read_python(std::string_view text, const std::string& file,
+                                                   const std::string& folder, const Launch& launch,
+                                                   const std::map<std::string, Value>& flags,
+                                                   const ImportContext& context, Problems& problems);
 
 }  // namespace membill::io
