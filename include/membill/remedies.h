@@ -61,8 +61,9 @@ struct CardsFound {
 struct RemedyPlan {
   Report now;                       // the job as it is
   std::vector<RemedyTrial> single;  // each change by itself that saves something: those that suffice first
-  std::vector<RemedyTrial>
-      together;  // where no single one suffices: the shortest lists that do, best first; at most five
+  // Where no single one suffices without the host link: the shortest lists that do, best first; at most five. Where one suffices that uses
+  // the host link, lists without it.
+  std::vector<RemedyTrial> together;
   std::optional<CardFound> card_now;    // without any change
   std::optional<RemedyTrial> smallest;  // the least that the changes together can reach, where nothing suffices
   std::optional<CardFound> card_then;   // with those

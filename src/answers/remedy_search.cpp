@@ -46,7 +46,7 @@ class RemedySearch {
     for (RemedyTrial& trial : attempt_all(lists, false))
       if (trial.saved > 0) result_.single.push_back(std::move(trial));
     std::stable_sort(result_.single.begin(), result_.single.end(), is_better);
-    if (result_.single.empty() || !suffices(result_.single.front())) combine();
+    if (!one_suffices_on_the_card()) combine();
     result_.card_now = smallest_card(plan_);
     result_.cards = enough_cards();
     return std::move(result_);
@@ -99,42 +99,58 @@ class RemedySearch {
     return made;
   }
 
+  [[nodiscard]] bool one_suffices_on_the_card() const {
+    return std::ranges::any_of(result_.single,
+                               [](const RemedyTrial& one) { return suffices(one) && one.host_transfer == 0; });
+  }
+
+  // What lists are made of: where a change over the host link is enough by itself, only the others.
+  [[nodiscard]] std::vector<Remedy> parts() const {
+    const bool any = result_.single.empty() || !suffices(result_.single.front());
+    std::vector<Remedy> parts;
+    for (const RemedyTrial& one : result_.single)
+      if (any || one.host_transfer == 0) parts.push_back(one.remedies.front());
+    return parts;
+  }
+
   void combine() {
+    const std::vector<Remedy> parts = this->parts();
     for (std::size_t length = 2; length <= kLongestExhaustive && result_.together.empty(); ++length) {
       RemedyList list;
       std::vector<RemedyList> lists;
-      extend(list, 0, length, lists);
+      extend(parts, list, 0, length, lists);
       for (RemedyTrial& trial : attempt_all(lists, true))
         if (suffices(trial)) result_.together.push_back(std::move(trial));
     }
-    if (result_.together.empty()) everything();
+    if (result_.together.empty()) everything(parts);
     std::stable_sort(result_.together.begin(), result_.together.end(), is_better);
     if (result_.together.size() > kMostLists) result_.together.resize(kMostLists);
   }
 
+  static bool has_group_of(const RemedyList& list, const Remedy& next) {
+    return std::ranges::any_of(list, [&](const Remedy& other) { return other.group == next.group; });
+  }
+
   // Adds to `lists` every list of `length` remedies that begins with `list`, no two of a group.
-  void extend(RemedyList& list, std::size_t from, std::size_t length, std::vector<RemedyList>& lists) const {
+  static void extend(const std::vector<Remedy>& parts, RemedyList& list, std::size_t from, std::size_t length,
+                     std::vector<RemedyList>& lists) {
     if (list.size() == length) return lists.push_back(list);
-    for (std::size_t i = from; i < result_.single.size(); ++i) {
-      const Remedy& next = result_.single[i].remedies.front();
-      if (std::any_of(list.begin(), list.end(), [&](const Remedy& other) { return other.group == next.group; }))
-        continue;
-      list.push_back(next);
-      extend(list, i + 1, length, lists);
+    for (std::size_t i = from; i < parts.size(); ++i) {
+      if (has_group_of(list, parts[i])) continue;
+      list.push_back(parts[i]);
+      extend(parts, list, i + 1, length, lists);
       list.pop_back();
     }
   }
 
   // The strongest of every group while it still saves something; then without what turns out not to be needed.
-  void everything() {
+  void everything(const std::vector<Remedy>& parts) {
     std::optional<RemedyTrial> best;
     for (bool improved = true; improved;) {
       improved = false;
       const RemedyList base = best ? best->remedies : RemedyList();
-      for (const RemedyTrial& single : result_.single) {
-        const Remedy& next = single.remedies.front();
-        if (std::any_of(base.begin(), base.end(), [&](const Remedy& other) { return other.group == next.group; }))
-          continue;
+      for (const Remedy& next : parts) {
+        if (has_group_of(base, next)) continue;
         RemedyList list = base;
         list.push_back(next);
         const std::optional<RemedyTrial> trial = attempt(list);
@@ -145,6 +161,7 @@ class RemedySearch {
     }
     if (!best) return;
     if (!suffices(*best)) {
+      if (parts.size() < result_.single.size()) return;
       result_.smallest = best;
       result_.card_then = smallest_card(best->plan);
       return;

@@ -246,6 +246,8 @@ constexpr std::array kMessages{
     MessageRow{"plan.helps", "These save something, but are not enough alone:", "以下改动有帮助，但单独不够："},
     MessageRow{"plan.together",
                "No single change is enough. The shortest lists that are:", "单独一项都不够。最短的组合："},
+    MessageRow{"plan.together.card",
+               "The shortest lists that are enough without the host link:", "不经主机总线的最短组合："},
     MessageRow{"plan.nothing", "No list of changes that membill can bill is enough on this card.",
                "在此卡上，membill 能计算的任何组合都不够。"},
     MessageRow{"plan.least", "The least that they reach together: {}", "全部叠加后的最小需求：{}"},

@@ -30,10 +30,9 @@ class RemediesPage {
     }
     const bool single = !plan_.single.empty() && suffices(plan_.single.front());
     if (single) list("plan.single", [](const RemedyTrial& trial) { return suffices(trial); });
-    for (const RemedyTrial& trial : plan_.together) {
-      if (number_ == 0) heading("plan.together");
-      entry(trial);
-    }
+    number_ = 0;
+    if (!plan_.together.empty()) heading(single ? "plan.together.card" : "plan.together");
+    for (const RemedyTrial& trial : plan_.together) entry(trial);
     if (!single && plan_.together.empty()) nothing();
     number_ = 0;
     list("plan.helps", [](const RemedyTrial& trial) { return !suffices(trial); });
