@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -212,6 +213,33 @@ std::string nearest_preset(std::string_view text, const std::vector<Named>& pres
   return std::string(nearest);
 }
 
+// "2x3090", "8 * h100": the number before a card's name, and the name; no number where there is none.
+std::pair<std::string_view, std::string_view> split_count(std::string_view text) {
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  if (digits == 0 || digits == std::string_view::npos) return {};
+  const std::string_view rest = trim(text.substr(digits));
+  if (rest.empty() || std::string_view("xX*").find(rest.front()) == std::string_view::npos) return {};
+  return {text.substr(0, digits), trim(rest.substr(1))};
+}
+
+// "24G": a size whose unit leaves open which kind it is.
+bool lacks_unit_kind(std::string_view text) {
+  return text.size() > 1 && text.find_first_not_of("0123456789.") == text.size() - 1 &&
+         std::string_view("MGTmgt").find(text.back()) != std::string_view::npos;
+}
+
+std::string hint_for_unknown(std::string_view text, const std::vector<Named>& presets) {
+  if (lacks_unit_kind(trim(text))) {
+    std::string size(trim(text));
+    size.back() = static_cast<char>(std::toupper(static_cast<unsigned char>(size.back())));
+    return size + "iB or " + size + "B";
+  }
+  const auto [count, name] = split_count(trim(text));
+  const std::string nearest = nearest_preset(count.empty() ? text : name, presets);
+  if (count.empty() || nearest.empty()) return nearest;
+  return nearest + ", and how many in --gpus " + std::string(count);
+}
+
 }  // namespace
 
 Bytes usable_of_reported(Bytes reported) {
@@ -261,7 +289,7 @@ FoundGpu find_gpu(std::string_view text, const DataDirs& dirs, const std::string
   if (!candidates.empty()) return fail(quoted(text) + " may be more than one card", list_of(candidates));
   const bool is_number = !text.empty() && text.find_first_not_of("0123456789.") == std::string_view::npos;
   if (is_number) return fail(quoted(text) + " " + why, "or the name of a card");
-  return fail(quoted(text) + " is no known card and no size", nearest_preset(text, presets));
+  return fail(quoted(text) + " is no known card and no size", hint_for_unknown(text, presets));
 }
 
 }  // namespace membill::io
