@@ -139,14 +139,15 @@ void HiddenStates::release(Recorder& r) {
 
 Module& Modules::add(std::string name) {
   modules_.push_back(std::make_unique<Module>());
-  modules_.back()->name = std::move(name);
-  return *modules_.back();
+  Module& made = *modules_.back();
+  made.name = std::move(name);
+  by_name_.emplace(made.name, &made);
+  return made;
 }
 
 Module* Modules::find(std::string_view name) const {
-  for (const auto& module : modules_)
-    if (module->name == name) return module.get();
-  return nullptr;
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
 }
 
 Module& Modules::at(std::string_view name) const {

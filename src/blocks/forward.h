@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "membill/model_spec.h"
@@ -143,6 +144,7 @@ class Modules {
 
  private:
   std::vector<std::unique_ptr<Module>> modules_;
+  std::unordered_map<std::string_view, Module*> by_name_;  // keys lie in the modules
   std::vector<std::pair<std::string, std::unique_ptr<Modules>>> parts_;
 };
 

@@ -50,22 +50,23 @@ SizedRequest CachingAllocator::sized(std::int64_t bytes) const {
 
 std::optional<BlockHandle> CachingAllocator::allocate(const SizedRequest& sized, int stream) {
   const Request request = request_for(sized, stream);
-  Index found = take_cached(request);
+  const Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
+  if (collects_garbage_) ++lookups_[pool.small ? 0 : 1];
+  const auto place = best_fit(pool, request);
+  if (place != pool.cached.end()) return hand_out_cached(place, request, sized.bytes);
+  if (collects_garbage_) collect_garbage();
+  Index found = take_new(request);
+  if (found == kNone && release_oversize(request)) found = take_new(request);
   if (found == kNone) {
-    if (collects_garbage_) collect_garbage();
+    release_cache();
+    ++counters_.retries;
     found = take_new(request);
-    if (found == kNone && release_oversize(request)) found = take_new(request);
-    if (found == kNone) {
-      release_cache();
-      ++counters_.retries;
-      found = take_new(request);
-    }
   }
   if (found == kNone) {
     ++counters_.out_of_memory;
     return std::nullopt;
   }
-  return hand_out(found, request, sized.bytes);
+  return hand_out_new(found, request, sized.bytes);
 }
 
 bool CachingAllocator::touch(const SizedRequest& sized, int stream) {
@@ -169,16 +170,6 @@ inline FreeBlocks::Position CachingAllocator::best_fit(const Pool& pool, const R
   return fits ? place : pool.cached.end();
 }
 
-CachingAllocator::Index CachingAllocator::take_cached(const Request& request) {
-  Pool& pool = pools_[static_cast<std::size_t>(request.pool)];
-  if (collects_garbage_) ++lookups_[pool.small ? 0 : 1];
-  const auto place = best_fit(pool, request);
-  if (place == pool.cached.end()) return kNone;
-  const Index found = pool.cached.at(place).block;
-  pool.cached.erase(place);
-  return found;
-}
-
 CachingAllocator::Index CachingAllocator::take_new(const Request& request) {
   if (request.segment > allowed_ - counters_.reserved.current) return kNone;
   if (settings_.expandable_segments) return take_expandable(request);
@@ -192,17 +183,40 @@ CachingAllocator::Index CachingAllocator::take_new(const Request& request) {
   return new_block(block);
 }
 
-BlockHandle CachingAllocator::hand_out(Index found, const Request& request, std::int64_t bytes) {
+// What is left of a cached block that is split keeps its place in the cache.
+inline BlockHandle CachingAllocator::hand_out_cached(FreeBlocks::Position place, const Request& request,
+                                                     std::int64_t bytes) {
+  FreeBlocks& cached = pools_[static_cast<std::size_t>(request.pool)].cached;
+  const Index found = cached.at(place).block;
+  const Block& block = blocks_[static_cast<std::size_t>(found)];
+  const bool was_split = is_split(block), counted = !block.expandable;
+  if (!should_split(block, request.size)) {
+    cached.erase(place);
+    if (was_split && counted) counters_.inactive_split -= block.size;
+    return hand_out(found, bytes);
+  }
+  const Index given = split_front(found, request.size);
+  cached.replace(place, entry_to_cache(found));
+  if (counted) counters_.inactive_split += was_split ? -request.size : blocks_[static_cast<std::size_t>(found)].size;
+  return hand_out(given, bytes);
+}
+
+BlockHandle CachingAllocator::hand_out_new(Index found, const Request& request, std::int64_t bytes) {
   const bool was_split = is_split(blocks_[static_cast<std::size_t>(found)]);
   const bool counted = !blocks_[static_cast<std::size_t>(found)].expandable;
   Index given = found;
   if (should_split(blocks_[static_cast<std::size_t>(found)], request.size)) {
     given = split_front(found, request.size);
+    cache(found);
     const std::int64_t rest = blocks_[static_cast<std::size_t>(found)].size;
     if (counted) counters_.inactive_split += was_split ? -request.size : rest;
   } else if (was_split && counted) {
     counters_.inactive_split -= blocks_[static_cast<std::size_t>(found)].size;
   }
+  return hand_out(given, bytes);
+}
+
+inline BlockHandle CachingAllocator::hand_out(Index given, std::int64_t bytes) {
   Block& block = blocks_[static_cast<std::size_t>(given)];
   block.allocated = true;
   block.active = true;
@@ -220,7 +234,7 @@ bool CachingAllocator::should_split(const Block& block, std::int64_t size) const
   return size < max_split_ && rest > kSmallRequestBytes;
 }
 
-// The first `size` bytes of `found` become a block of their own; the rest goes to the cache.
+// The first `size` bytes of `found` become a block of their own; the rest is for the cache.
 CachingAllocator::Index CachingAllocator::split_front(Index found, std::int64_t size) {
   Block front = blocks_[static_cast<std::size_t>(found)];
   front.size = size;
@@ -231,29 +245,45 @@ CachingAllocator::Index CachingAllocator::split_front(Index found, std::int64_t 
   rest.previous = given;
   rest.address += size;
   rest.size -= size;
-  cache(found);
   return given;
 }
 
+// A neighbour that joins gives its place in the cache.
 void CachingAllocator::free_block(Index index) {
   Block& block = blocks_[static_cast<std::size_t>(index)];
-  const std::int64_t own_size = block.size;
-  add(counters_.active, -own_size);
+  add(counters_.active, -block.size);
   add(counters_.requested, -block.requested);
   block.active = false;
   ++block.serial;
-  const std::int64_t merged = try_merge(index, block.previous) + try_merge(index, block.next);
-  cache(index);
+  std::int64_t merged = 0;
+  std::int64_t joined_size = 0, joined_address = 0;
+  for (const Index other : {block.previous, block.next}) {
+    if (!joins(index, other)) continue;
+    if (merged > 0)
+      uncache(other);
+    else
+      joined_size = blocks_[static_cast<std::size_t>(other)].size,
+      joined_address = blocks_[static_cast<std::size_t>(other)].address;
+    merged += absorb(index, other);
+  }
+  if (merged == 0)
+    cache(index);
+  else
+    pools_[static_cast<std::size_t>(block.pool)].cached.replace(joined_size, joined_address, entry_to_cache(index));
   if (!block.expandable) counters_.inactive_split += (is_split(block) ? block.size : 0) - merged;
 }
 
-// Joins a cached or unmapped neighbour to `into`. Gives the bytes that were added, 0 when the two do not go together.
-std::int64_t CachingAllocator::try_merge(Index into, Index other) {
-  if (other == kNone) return 0;
+// Whether both are free, and mapped or not alike.
+inline bool CachingAllocator::joins(Index one, Index other) const {
+  if (other == kNone) return false;
+  const Block& neighbour = blocks_[static_cast<std::size_t>(other)];
+  return !neighbour.active && neighbour.mapped == blocks_[static_cast<std::size_t>(one)].mapped;
+}
+
+// `into` grows by its neighbour `other`, which is no more. Gives the bytes that were added.
+std::int64_t CachingAllocator::absorb(Index into, Index other) {
   Block& block = blocks_[static_cast<std::size_t>(into)];
   const Block& gone = blocks_[static_cast<std::size_t>(other)];
-  if (gone.active || gone.mapped != block.mapped) return 0;
-  gone.mapped ? uncache(other) : remove_unmapped(other);
   if (block.previous == other) {
     block.address = gone.address;
     block.previous = gone.previous;
@@ -267,11 +297,21 @@ std::int64_t CachingAllocator::try_merge(Index into, Index other) {
   return gone.size;
 }
 
-void CachingAllocator::cache(Index index) {
+void CachingAllocator::try_merge(Index into, Index other) {
+  if (!joins(into, other)) return;
+  blocks_[static_cast<std::size_t>(other)].mapped ? uncache(other) : remove_unmapped(other);
+  absorb(into, other);
+}
+
+inline FreeBlocks::Entry CachingAllocator::entry_to_cache(Index index) {
   Block& block = blocks_[static_cast<std::size_t>(index)];
-  Pool& pool = pools_[static_cast<std::size_t>(block.pool)];
-  block.cached_at = lookups_[pool.small ? 0 : 1];
-  pool.cached.insert({block.size, block.address, index});
+  block.cached_at = lookups_[pools_[static_cast<std::size_t>(block.pool)].small ? 0 : 1];
+  return {block.size, block.address, index};
+}
+
+void CachingAllocator::cache(Index index) {
+  const FreeBlocks::Entry entry = entry_to_cache(index);
+  pools_[static_cast<std::size_t>(blocks_[static_cast<std::size_t>(index)].pool)].cached.insert(entry);
 }
 
 void CachingAllocator::uncache(Index index) {

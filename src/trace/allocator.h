@@ -154,13 +154,17 @@ class CachingAllocator {
   }
   void add_stream(int stream);
   [[nodiscard]] FreeBlocks::Position best_fit(const Pool& pool, const Request& request) const;
-  Index take_cached(const Request& request);
   Index take_new(const Request& request);
-  BlockHandle hand_out(Index found, const Request& request, std::int64_t bytes);
+  BlockHandle hand_out_cached(FreeBlocks::Position place, const Request& request, std::int64_t bytes);
+  BlockHandle hand_out_new(Index found, const Request& request, std::int64_t bytes);
+  BlockHandle hand_out(Index given, std::int64_t bytes);
   [[nodiscard]] bool should_split(const Block& block, std::int64_t size) const;
   Index split_front(Index found, std::int64_t size);
   void free_block(Index index);
-  std::int64_t try_merge(Index into, Index other);
+  [[nodiscard]] bool joins(Index one, Index other) const;
+  std::int64_t absorb(Index into, Index other);
+  void try_merge(Index into, Index other);
+  [[nodiscard]] FreeBlocks::Entry entry_to_cache(Index index);
   void cache(Index index);
   void uncache(Index index);
   Index new_block(const Block& block);

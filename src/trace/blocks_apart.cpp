@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "trace/walk.h"
+#include "trace/trace.h"
 
 namespace membill {
 namespace {
@@ -12,29 +12,9 @@ std::int64_t whole(std::int64_t bytes, std::int64_t unit) { return (bytes + unit
 
 class BlocksApart {
  public:
-  BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
+  BlocksApart(const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings);
 
-  void allocate(std::int32_t, const Event& event) { use(event.size); }
-  void release(std::int32_t, const Event& event) {
-    const std::int32_t place = places_[static_cast<std::size_t>(event.size)];
-    if (place != kEmpty) --classes_[static_cast<std::size_t>(place)].used;
-  }
-  void touch(std::int32_t tensor, const Event& event) {
-    allocate(tensor, event);
-    release(tensor, event);
-  }
-  void moment(std::int32_t, bool) {}
-  // Blocks that nothing uses are given back.
-  void empty_cache() {
-    for (Class& one : classes_) one.most = one.used;
-  }
-  [[nodiscard]] static bool done() { return false; }
-  // How many blocks of each size are in use.
-  [[nodiscard]] std::uint64_t state() const {
-    std::uint64_t digest = 1;
-    for (const Class& one : classes_) digest = digest * 0x9e3779b97f4a7c15U + static_cast<std::uint64_t>(one.used) + 1;
-    return digest;
-  }
+  void run() { walk(0, trace_.events.size()); }
 
   [[nodiscard]] std::int64_t bytes() const;
   // The largest block that was in use since the cache was emptied.
@@ -46,18 +26,55 @@ class BlocksApart {
   };
   static constexpr std::int32_t kEmpty = -1;
 
-  void use(SizeId size) {
+  void walk(std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      const Event& event = trace_.events[i];
+      switch (event.kind) {
+        case EventKind::allocate: use(event.size, 1); break;
+        case EventKind::release: use(event.size, -1); break;
+        case EventKind::loop:
+          walk_loop(i);
+          i = static_cast<std::size_t>(event.slot);
+          break;
+        case EventKind::empty_cache:  // blocks that nothing uses are given back
+          for (Class& one : classes_) one.most = one.used;
+          break;
+        case EventKind::moment:
+        case EventKind::end_loop: break;
+      }
+    }
+  }
+
+  // From turn to turn each count grows or falls by the same: the first and the last turn hold the most.
+  void walk_loop(std::size_t loop) {
+    const auto end = static_cast<std::size_t>(trace_.events[loop].slot);
+    const std::int64_t turns = bytes_[static_cast<std::size_t>(trace_.events[loop].size)];
+    const std::size_t outer = before_.size();
+    for (const Class& one : classes_) before_.push_back(one.used);
+    walk(loop + 1, end);
+    for (std::size_t i = 0; turns > 2 && i < classes_.size(); ++i)
+      classes_[i].used += (turns - 2) * (classes_[i].used - before_[outer + i]);
+    before_.resize(outer);
+    if (turns > 1) walk(loop + 1, end);
+  }
+
+  void use(SizeId size, std::int64_t change) {
     const std::int32_t place = places_[static_cast<std::size_t>(size)];
     if (place == kEmpty) return;
     Class& one = classes_[static_cast<std::size_t>(place)];
-    one.most = std::max(one.most, ++one.used);
+    one.used += change;
+    one.most = std::max(one.most, one.used);
   }
 
+  const Trace& trace_;
+  std::span<const std::int64_t> bytes_;
+  std::vector<std::int64_t> before_;  // counts at the beginnings of the open loops
   std::vector<Class> classes_;        // by size
   std::vector<std::int32_t> places_;  // by SizeId: its class, kEmpty for no bytes
 };
 
-BlocksApart::BlocksApart(std::span<const std::int64_t> bytes, const AllocatorSettings& settings) {
+BlocksApart::BlocksApart(const Trace& trace, std::span<const std::int64_t> bytes, const AllocatorSettings& settings)
+    : trace_(trace), bytes_(bytes) {
   std::vector<std::int64_t> sizes;
   for (const std::int64_t asked : bytes)
     if (asked > 0) sizes.push_back(rounded_request(settings, asked));
@@ -91,8 +108,8 @@ std::int64_t BlocksApart::largest() const {
 
 std::int64_t reserved_apart(const Trace& trace, std::span<const std::int64_t> bytes,
                             const AllocatorSettings& settings) {
-  BlocksApart apart(bytes, settings);
-  TraceWalk<BlocksApart>(trace, bytes).run(apart);
+  BlocksApart apart(trace, bytes, settings);
+  apart.run();
   return apart.bytes() + apart.largest();
 }
 

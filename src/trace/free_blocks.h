@@ -54,6 +54,9 @@ class FreeBlocks {
   void erase(std::int64_t size, std::int64_t address);
   // REQUIRES: p != end().
   void erase(Position p);
+  // As erasing and inserting. Mostly the new entry takes the old one's place in the order, and nothing else moves.
+  void replace(Position p, const Entry& by);
+  void replace(std::int64_t size, std::int64_t address, const Entry& by);
 
  private:
   struct Place {
@@ -92,6 +95,11 @@ class FreeBlocks {
 
   [[nodiscard]] std::size_t count(const OfSize& one) const {
     return one.higher == kNone ? 1 : 1 + higher_[static_cast<std::size_t>(one.higher)].count();
+  }
+  // Whether `by` may stand at `rank`, where the only block of its size stands now.
+  [[nodiscard]] bool keeps_order(std::size_t rank, const Entry& by) const {
+    return sizes_[rank].higher == kNone && (rank == 0 || sizes_[rank - 1].size < by.size) &&
+           (rank + 1 == sizes_.size() || by.size < sizes_[rank + 1].size);
   }
   void add_higher(OfSize& one, const Place& place);
   void erase_lowest(std::size_t rank);
@@ -141,6 +149,25 @@ inline void FreeBlocks::erase_lowest(std::size_t rank) {
   one.address = lowest.address;
   one.block = lowest.block;
   leave_if_empty(one);
+}
+
+inline void FreeBlocks::replace(Position p, const Entry& by) {
+  if (keeps_order(p.size, by)) {
+    sizes_[p.size] = {by.size, by.address, by.block, kNone};
+    return;
+  }
+  erase(p);
+  insert(by);
+}
+
+inline void FreeBlocks::replace(std::int64_t size, std::int64_t address, const Entry& by) {
+  const std::size_t rank = rank_of(size);
+  if (keeps_order(rank, by)) {
+    sizes_[rank] = {by.size, by.address, by.block, kNone};
+    return;
+  }
+  erase(size, address);
+  insert(by);
 }
 
 }  // namespace membill

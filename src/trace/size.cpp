@@ -1,7 +1,6 @@
 #include "trace/size.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <stdexcept>
 
@@ -12,17 +11,18 @@ namespace {
 
 constexpr std::size_t kMaxFactors = 8;
 
+// Both are sorted: they are merged.
 Size::Monomial product(Size::Monomial a, Size::Monomial b) {
   if (a == 0) return b;
   if (b == 0) return a;
-  std::array<std::uint8_t, 2 * kMaxFactors> factors{};
-  std::size_t count = 0;
-  for (; a != 0; a >>= 8U) factors.at(count++) = static_cast<std::uint8_t>(a & 0xFFU);
-  for (; b != 0; b >>= 8U) factors.at(count++) = static_cast<std::uint8_t>(b & 0xFFU);
-  if (count > kMaxFactors) throw std::logic_error("a size has more than 8 factors");
-  std::sort(factors.begin(), factors.begin() + static_cast<std::ptrdiff_t>(count));
   Size::Monomial packed = 0;
-  for (std::size_t i = count; i-- > 0;) packed = (packed << 8U) | factors.at(i);
+  std::size_t count = 0;
+  while ((a | b) != 0) {
+    if (count == kMaxFactors) throw std::logic_error("a size has more than 8 factors");
+    Size::Monomial& from = a != 0 && (b == 0 || (a & 0xFFU) < (b & 0xFFU)) ? a : b;
+    packed |= (from & 0xFFU) << (8 * count++);
+    from >>= 8U;
+  }
   return packed;
 }
 
@@ -75,6 +75,12 @@ Size& Size::operator+=(const Size& other) {
 
 Size operator*(const Size& a, const Size& b) {
   Size result;
+  if (a.many_.empty() && b.many_.empty() && a.count_ == 1 && b.count_ == 1) {
+    const Size::Term &x = a.few_[0], &y = b.few_[0];
+    result.few_[0] = {product(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient)};
+    result.count_ = 1;
+    return result;
+  }
   for (const Size::Term& x : a.terms())
     for (const Size::Term& y : b.terms())
       result.add({product(x.monomial, y.monomial), checked_mul(x.coefficient, y.coefficient)});

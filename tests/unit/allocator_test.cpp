@@ -253,16 +253,28 @@ TEST_CASE("allocator - random use keeps the books") {
 
 TEST_CASE("allocator - the sorted set agrees with a plain one") {
   using Entry = membill::FreeBlocks::Entry;
-  const int sizes = GENERATE(50, 2);  // few blocks of each size, or runs of them
-  CAPTURE(sizes);
+  const int sizes = GENERATE(50, 2);          // few blocks of each size, or runs of them
+  const std::size_t most = GENERATE(700, 4);  // with few blocks a replacement mostly keeps its place
+  CAPTURE(sizes, most);
   membill::FreeBlocks set;
   std::vector<std::pair<std::int64_t, std::int64_t>> plain;
   std::mt19937 random(3);
   for (int step = 0; step < 20000; ++step) {
     const std::pair<std::int64_t, std::int64_t> key(
         static_cast<std::int64_t>(random() % 50) * sizes / 50 * (50 / sizes), step * 7919 % 20011);
-    if (plain.size() < 700 || random() % 2 == 0) {
-      set.insert(Entry{key.first, key.second, step});
+    const Entry entry{key.first, key.second, step};
+    if (plain.size() < most) {
+      set.insert(entry);
+      plain.insert(std::ranges::lower_bound(plain, key), key);
+    } else if (random() % 2 == 0) {
+      const auto at = plain.begin() + static_cast<std::ptrdiff_t>(random() % plain.size());
+      if (random() % 2 == 0)
+        set.replace(at->first, at->second, entry);
+      else if (const auto first = set.first_of(at->first); set.at(first).address == at->second)
+        set.replace(first, entry);
+      else
+        continue;
+      plain.erase(at);
       plain.insert(std::ranges::lower_bound(plain, key), key);
     } else {
       const auto at = plain.begin() + static_cast<std::ptrdiff_t>(random() % plain.size());

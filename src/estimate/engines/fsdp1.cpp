@@ -68,7 +68,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse, public
   ForwardHooks* forward_hooks() override { return this; }
 
   void before_model() override {
-    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+    drop_reduced();
     gather(root_);
     prefetch_next(0);
   }
@@ -114,14 +114,14 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse, public
     if (Fsdp1Unit* ended = std::exchange(waiting_, nullptr)) after_unit_backward(*ended);
     for (Fsdp1Unit* unit : {&embedding_, &root_}) after_unit_backward(*unit);
     if (!flat_.on_host) return;
-    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+    drop_reduced();
   }
 
   [[nodiscard]] bool clips() const override { return true; }
 
   void after_step() override {
     if (flat_.aligned) return;
-    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+    drop_reduced();
   }
 
   // The head is in the root, which is whole while the model runs.
@@ -137,7 +137,7 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse, public
 
   void at_saving(bool begins) override {
     if (!begins) return;
-    for (Fsdp1Unit* unit : units_) unit->reduced.drop();
+    drop_reduced();
   }
   SavingGathers gathers_to_save(const JobModules&) override {
     return shards_ ? gathers_of(plan_, flat_, units_, r_.symbols()) : SavingGathers();
@@ -212,6 +212,15 @@ class Fsdp1 : public EngineRun, public ForwardHooks, public ParameterUse, public
     if (!unit.trains()) return;
     job_->trained.push_back(
         {&unit.own, TensorRole::other, unit.own.value.shape().elements(), {}, false, flat_.on_host});
+  }
+
+  // Each within its layer: a trace may then stand for alike layers by one of them.
+  void drop_reduced() {
+    for (Fsdp1Unit* unit : units_) {
+      r_.writer().visit(unit->own.unit, true);
+      unit->reduced.drop();
+    }
+    r_.writer().visit(TraceWriter::kNoUnit, true);
   }
 
   Fsdp1Unit* find(int unit, int layer) {
