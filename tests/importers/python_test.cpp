@@ -70,6 +70,29 @@ TEST_CASE("values of a program that are written down") {
       {"f(x=4", "?"},
       {"f(x=", "?"},
       {"f(x=1 if torch.cuda.is_available() else 2)", "1"},
+      {"n = 8\nf(x=n == 8 and n < 9)", "true"},
+      {"f(x=4 in [2, 4])", "true"},
+      {"f(x='a' not in 'bcd')", "true"},
+      {"f(x=None is not None)", "false"},
+      {"f(x=y == 3)", "?"},
+      {"f(x=False and g())", "false"},
+      {"n = 'b'\nf(x=f'a-{n}')", "a-b"},
+      {"f(x=f'a-{n.m()}')", "?"},
+      {"f(x=getattr(torch, 'float16'))", "float16"},
+      {"n = 'q, v'\nf(x=n.split(','))", "[q, v]"},
+      {"f(x=max(3, len([1, 2])))", "3"},
+      {"f(x=torch.cuda.get_device_capability()[0] >= 8)", "true"},
+      {"class C:\n  n = field(default_factory=lambda: [1])\nf(x=C.n)", "[1]"},
+      {"p.add_argument('--deep', action='store_true')\nf(x=a.deep)", "false"},
+      {"def g(n):\n  f(x=n)\ng(4)", "4"},
+      {"def g(m, n=3):\n  f(x=n)\ng(1, n=4)", "4"},
+      {"def g(n=3):\n  f(x=n)\ng(4)\ng(5)", "3"},
+      {"def g(n=3):\n  pass\nf(x=n)", "?"},
+      {"def g():\n  f(x=n)\nn = 4", "4"},
+      {"n = 2\nif True:\n  n = 3\nelse:\n  n = 4\nf(x=n)", "3"},
+      {"n = 2\nif n > 5:\n  n = 3\nelif n == 2:\n  n = 5\nf(x=n)", "5"},
+      {"n = 2\nif g():\n  n = 3\nf(x=n)", "3"},
+      {"n = 2\nif n > 5:\n  n = 3\n\n  # why\n  n = 4\nf(x=n)", "2"},
   };
   for (const Case& one : cases) {
     INFO(one.program);
@@ -79,6 +102,21 @@ TEST_CASE("values of a program that are written down") {
 
 TEST_CASE("words of the command line go before the defaults of a program's parser") {
   CHECK(value_of_x("p.add_argument('--n', default=4)\nf(x=args.n)", {{"n", Value::of(9)}}) == "9");
+}
+
+TEST_CASE("calls of branches that never run are left out, and names lead to calls") {
+  const io::PythonProgram program(
+      "if False:\n  a(1)\nif g():\n  b(2)\nc = d(x=3)\nwith open('f', 'w') as e:\n  h(e, c)\n");
+  std::string names;
+  for (const io::PythonCall& call : program.calls()) names += call.name + " ";
+  CHECK(names == "g b d open h ");
+  CHECK(program.is_doubtful(program.calls()[1].at));
+  const io::PythonCall& last = program.calls().back();
+  REQUIRE(program.call_of(last.arguments[0].value) != nullptr);
+  CHECK(program.call_of(last.arguments[0].value)->name == "open");
+  CHECK(program.call_of(last.arguments[1].value)->name == "d");
+  CHECK(program.call_named("c")->name == "d");
+  CHECK(program.call_named("z") == nullptr);
 }
 
 TEST_CASE("names that stand for one another end") {

@@ -38,6 +38,8 @@ void read_preference(const std::string& stage, KeyReader& reader, Draft& draft) 
 }
 
 void read_stage(KeyReader& reader, Draft& draft) {
+  if (reader.flag("gkd_trainer"))
+    reader.problem("gkd_trainer", "runs a teacher and trains on what it generates, which is not billed");
   const std::string rl = to_lower(reader.text("rl").value_or(""));
   std::string stage = reader.is_given("pretraining_dataset") ? "pretrain" : "sft";
   if (reader.flag("reward_model") || reader.flag("process_reward_model")) stage = "reward";

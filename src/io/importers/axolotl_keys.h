@@ -82,6 +82,7 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"expert_parallel_size", "1", "expert parallel degree"},
     {"context_parallel_size", "1", "context parallel degree"},
     {"sequence_parallel_degree", "", "", "context_parallel_size"},
+    {"context_parallel.size", "", "", "context_parallel_size"},
     {"dp_replicate_size", "1", "replicas"},
     {"dp_shard_size", "", "cards of a shard group"},
     {"torch_compile", "false", "torch.compile"},
@@ -171,6 +172,7 @@ inline constexpr KeyRow kAxolotlKeys[] = {
     {"use_glm_dsa_kernels", "", "kernels for GLM's sparse attention"},
     {"dense_mixer", "", "every expert runs for every token"},
     {"kd_trainer", "", "distillation of a teacher's logits"},
+    {"gkd_trainer", "", "distillation on what the student generates"},
     {"nonexpert_quantization", "", "how what is no expert is stored", {}, "kernels/args.py"},
     {"model_quantization_config", "", "how the checkpoint's weights are loaded", {}, "model.py"},
     {"model_quantization_config_kwargs.dequantize", "", "packed weights are unpacked", {}, "model.py"},
@@ -227,7 +229,8 @@ inline constexpr std::string_view kAxolotlHarmless =
     "lisa_step_interval lisa_layers_attr push_to_hub* liger_layer_norm liger_use_token_scaling "
     "use_whitening use_pose use_tensorboard use_orig_params use_ray use_wandb use_comet use_mlflow use_trackio "
     "use_swanlab "
-    "use_otel_metrics val_file val_data* dsv4_* grokfast_* kd_* spectrum_* nemo_gym* lm_eval_* hatchery* mora.* "
+    "use_otel_metrics val_file val_data* dsv4_* grokfast_* kd_* gkd_* context_parallel.* spectrum_* nemo_gym* "
+    "lm_eval_* hatchery* mora.* "
     "expert_parallel_* liger_kernel_impl expert_backend moe_dequant_chunk_size moe_grouped_backend moe_bnb_fast "
     "image_* skip_* diffusion.* report_to gradient_checkpointing_kwargs.determinism_check otel_* trackio_* swanlab_* "
     "debug gptq_groupsize gptq_model_v1 gptq_disable_exllama eta_min revision_of_model llmcompressor* ray_* "

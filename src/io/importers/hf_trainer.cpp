@@ -182,7 +182,9 @@ void read_method(KeyReader& reader, Draft& draft) {
 }
 
 void read_load_dtype(KeyReader& reader, Draft& draft) {
-  if (const auto dtype = reader.text("torch_dtype"); dtype && dtype != "from_pretrained") {  // that is said by programs
+  const std::optional<std::string> dtype = reader.text("torch_dtype");
+  const bool plain = dtype == "from_pretrained";  // a program's call, without the argument
+  if (dtype && !plain) {
     draft.load_dtype = dtype_word(*dtype);
     if (draft.load_dtype.empty()) {
       reader.problem("torch_dtype", "has the unknown value " + quoted(*dtype), "float32, bfloat16, float16 or auto");
@@ -190,7 +192,12 @@ void read_load_dtype(KeyReader& reader, Draft& draft) {
     }
     return;
   }
-  if (plan_text(draft, "software.transformers").starts_with("5.")) return;  // the checkpoint's own
+  const std::string release = plan_text(draft, "software.transformers");
+  if (release.starts_with("5.") || (plain && !release.starts_with("4."))) return;  // the checkpoint's own
+  if (plain) {
+    draft.load_dtype = "fp32";
+    return;
+  }
   const bool adapters = trains_adapters(draft);
   draft.load_dtype = !adapters ? "fp32" : draft.fp16 ? "fp16" : "bf16";
   if (draft.quantized || plan_text(draft, "engine") == "deepspeed" || draft.own_precision) return;

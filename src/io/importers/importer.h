@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "io/importers/key_table.h"
@@ -51,6 +52,9 @@ struct JobSource {
   std::string folder;      // where files that it names are looked for after the current one; "" for none
   bool arguments = false;  // `keys` come from a command line
   Launch launch;
+  std::string requirements;  // what it installs before it trains (NAME==RELEASE), one a line
+  // Releases in which its arguments have the names that it uses, where nothing pins another.
+  std::vector<std::pair<std::string, std::string>> releases;
   std::vector<std::string> assumptions, warnings;  // what was taken or passed over so far
 };
 

@@ -6,10 +6,12 @@
 #include "base/text.h"
 #include "io/importers/called_script.h"
 #include "io/importers/command_line.h"
+#include "io/importers/foreign_formats.h"
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
 #include "io/importers/parts.h"
 #include "io/importers/python_job.h"
+#include "io/importers/python_notebook.h"
 #include "io/importers/references.h"
 #include "io/importers/shell_words.h"
 #include "io/importers/slurm.h"
@@ -109,12 +111,22 @@ std::string find_part(const std::string& path, const std::string& start) {
   return {};
 }
 
+// What a launch script writes under `path`, however both spell it ("./job.yaml"); nullptr: no such file.
+const std::string* find_written(const WrittenFiles* files, const std::string& path) {
+  if (files == nullptr) return nullptr;
+  const fs::path normal = fs::path(path).lexically_normal();
+  const auto found = std::find_if(files->begin(), files->end(),
+                                  [&](const auto& file) { return fs::path(file.first).lexically_normal() == normal; });
+  return found == files->end() ? nullptr : &found->second;
+}
+
 // Nothing: the program builds no trainer that is known.
-std::optional<JobFile> import_python(std::string_view text, const std::string& file, const std::string& folder,
+std::optional<JobFile> import_python(const ProgramText& text, const std::string& file, const std::string& folder,
                                      const Launch& launch, const std::map<std::string, Value>& flags,
                                      const ImportContext& context, Problems& problems) {
-  const std::optional<PythonJob> job = read_python(text, file, folder, launch, flags, context, problems);
+  std::optional<PythonJob> job = read_python(text.program, file, folder, launch, flags, context, problems);
   if (!job) return std::nullopt;
+  job->source.requirements = text.requirements;
   ImportContext as = context;
   if (!as.format) as.format = job->format;
   return import_source(job->source, as, problems);
@@ -124,13 +136,16 @@ std::optional<JobFile> import_python(std::string_view text, const std::string& f
 std::optional<JobFile> import_started(const JobSource& source, const std::string& folder, const ImportContext& context,
                                       Problems& problems) {
   if (!source.launch.path.ends_with(".py")) return std::nullopt;
+  std::map<std::string, Value> flags;
+  for (const auto& [key, value] : source.keys.entries()) flags[key] = value;
+  if (const std::string* written = find_written(source.launch.files.get(), source.launch.path))
+    return import_python(program_text(*written, source.launch.path), last_name(source.launch.path), folder,
+                         source.launch, flags, context, problems);
   const std::string path = find_part(source.launch.path, folder);
   if (path.empty()) return std::nullopt;
   const TextFile file = read_file(path);
-  std::map<std::string, Value> flags;
-  for (const auto& [key, value] : source.keys.entries()) flags[key] = value;
-  return import_python(check_text(file.text, file.name), file.name, fs::path(path).parent_path().string(),
-                       source.launch, flags, context, problems);
+  return import_python(program_text(check_text(file.text, file.name), file.name), file.name,
+                       fs::path(path).parent_path().string(), source.launch, flags, context, problems);
 }
 
 // The last of the commands that some importer claims; nothing: none trains.
@@ -170,9 +185,15 @@ JobFile import_script(std::string_view text, const std::string& file, const std:
   throw InputError(Problem{file, "", "no command in it trains a model that a known framework runs", names_of_all()});
 }
 
-void check_facts(const Value& tree, const std::string& file) {
-  if (!is_model_config(tree)) return;
-  throw InputError(Problem{file, "", "is a model's config.json, no job", "membill estimate " + file});
+// A program or a notebook that is started as it stands: the trainer that it builds, else the last training that it starts.
+JobFile import_program(const ProgramText& text, const std::string& file, const std::string& folder,
+                       const ImportContext& context, Problems& problems) {
+  if (std::optional<JobFile> job = import_python(text, file, folder, {}, {}, context, problems)) return *std::move(job);
+  const std::string script = whole_script(text, PythonProgram(text.program));
+  if (std::optional<JobFile> job = import_last(split_script(script), file, folder, context, problems))
+    return *std::move(job);
+  throw InputError(Problem{file, "", "builds no trainer that is known (SFTTrainer, DPOTrainer, Trainer and the like)",
+                           "the command that starts it: membill check -- python " + file + " ..."});
 }
 
 }  // namespace
@@ -223,19 +244,6 @@ std::optional<Value> parse_part(std::string_view text, const std::string& file, 
     for (const Problem& each : problem.problems()) draft.problems.add(each);
     return std::nullopt;
   }
-}
-
-}  // namespace
-
-namespace {
-
-// What a launch script writes under `path`, however both spell it ("./job.yaml"); nullptr: no such file.
-const std::string* find_written(const WrittenFiles* files, const std::string& path) {
-  if (files == nullptr) return nullptr;
-  const fs::path normal = fs::path(path).lexically_normal();
-  const auto found = std::find_if(files->begin(), files->end(),
-                                  [&](const auto& file) { return fs::path(file.first).lexically_normal() == normal; });
-  return found == files->end() ? nullptr : &found->second;
 }
 
 }  // namespace
@@ -303,7 +311,9 @@ JobFile import_source(const JobSource& source, const ImportContext& context, Pro
   draft.warnings = source.warnings;
   for (const auto& [key, value] : context.given)
     if (key.starts_with("software.") && !value.empty() && is_digit(value.front())) draft.set(key, Value::of(value));
+  take_installed(source.requirements, draft);
   if (context.reads_pins) read_software(draft);
+  for (const auto& [program, version] : source.releases) take_release(program, version, draft);
   importer.read(source, draft);
   read_environment(source.launch, draft);
   JobFile job = finish_draft(draft);
@@ -319,12 +329,8 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   const std::string_view checked = check_text(text, file);
   const bool framework = context.format && *context.format != kOwn;
   const bool script = framework ? checked.starts_with("#!") : !context.format && looks_like_script(checked, file);
-  if (!is_own_format(context) && is_python(checked, file)) {
-    if (std::optional<JobFile> job = import_python(checked, file, folder, {}, {}, context, problems))
-      return *std::move(job);
-    throw InputError(Problem{file, "", "builds no trainer that is known (SFTTrainer, DPOTrainer, Trainer and the like)",
-                             "the command that starts it: membill check -- python " + file + " ..."});
-  }
+  if (!is_own_format(context) && is_python(checked, file))
+    return import_program(program_text(checked, file), file, folder, context, problems);
   if (context.format == kScript || script) return import_script(checked, file, folder, context, problems);
   Problems lenient;
   const Value tree = parse_tree(text, file, lenient);
@@ -333,7 +339,11 @@ JobFile import_text(std::string_view text, const std::string& file, const std::s
   source.folder = folder;
   source.warnings = remarks_of(lenient, file);
   if (tree.is_map()) source.keys = with_variables(tree, {}, source.assumptions);
-  if (!context.format) check_facts(tree, file);
+  if (!context.format) {
+    if (is_model_config(tree))
+      throw InputError(Problem{file, "", "is a model's config.json, no job", "membill estimate " + file});
+    refuse_foreign(tree, file);
+  }
   const bool own = context.format ? *context.format == kOwn : best_claim(source) == 0 && is_own(tree);
   if (own) {
     for (const Problem& problem : lenient.list()) problems.add(problem);

@@ -77,6 +77,9 @@ void take_stage_numbers(std::string_view keys, KeyReader& reader, Draft& draft);
 // Pinned releases of what runs the job, from requirements and lock files in the job's folder or up to three above it.
 void read_software(Draft& draft);
 
+// The same from what the job installs itself, NAME==RELEASE, one a line.
+void take_installed(const std::string& requirements, Draft& draft);
+
 // What the framework itself pins, where nothing beside the job does.
 void take_release(const std::string& program, const std::string& version, Draft& draft);
 

@@ -8,14 +8,12 @@
 
 #include "base/text.h"
 #include "io/importers/formats.h"
+#include "io/importers/python_keywords.h"
 #include "io/importers/python_program.h"
 #include "io/importers/training_arguments.h"
-#include "io/json_reader.h"
 
 namespace membill::io {
 namespace {
-
-constexpr std::string_view kNotebook = ".ipynb";
 
 // What matters most, and the option of membill's that says it in the program's place.
 struct Essential {
@@ -32,56 +30,6 @@ constexpr std::array kEssential{Essential{"per_device_train_batch_size", "batch"
                                 Essential{"lora_target_modules", "adapter.targets", "--targets NAMES"},
                                 Essential{"load_in_4bit", "weights", "--weights WORD"},
                                 Essential{"load_in_8bit", "weights", "--weights WORD"}};
-
-// A keyword of a call, and the key that the importers have for it.
-struct Keyword {
-  std::string_view keyword, key;
-};
-// from_pretrained of Transformers and of FastLanguageModel.
-constexpr Keyword kLoading[] = {{"dtype", "dtype"},
-                                {"torch_dtype", "dtype"},
-                                {"load_in_4bit", "load_in_4bit"},
-                                {"load_in_8bit", "load_in_8bit"},
-                                {"attn_implementation", "attn_implementation"},
-                                {"max_seq_length", "max_seq_length"},
-                                {"full_finetuning", "full_finetuning"}};
-// What TRL's trainers took themselves before they had arguments of their own.
-constexpr Keyword kTrainerArguments[] = {{"max_seq_length", "max_seq_length"},
-                                         {"max_length", "max_length"},
-                                         {"max_prompt_length", "max_prompt_length"},
-                                         {"max_completion_length", "max_completion_length"},
-                                         {"packing", "packing"},
-                                         {"beta", "beta"},
-                                         {"loss_type", "loss_type"},
-                                         {"precompute_ref_log_probs", "precompute_ref_log_probs"}};
-// get_peft_model of FastLanguageModel and its kin.
-constexpr Keyword kUnslothAdapters[] = {{"r", "lora_r"},
-                                        {"lora_alpha", "lora_alpha"},
-                                        {"lora_dropout", "lora_dropout"},
-                                        {"target_modules", "target_modules"},
-                                        {"use_gradient_checkpointing", "use_gradient_checkpointing"},
-                                        {"finetune_vision_layers", "finetune_vision_layers"},
-                                        {"finetune_language_layers", "finetune_language_layers"},
-                                        {"finetune_attention_modules", "finetune_attention_modules"},
-                                        {"finetune_mlp_modules", "finetune_mlp_modules"}};
-// peft's LoraConfig.
-constexpr Keyword kAdapters[] = {{"r", "lora_r"},
-                                 {"lora_alpha", "lora_alpha"},
-                                 {"lora_dropout", "lora_dropout"},
-                                 {"target_modules", "lora_target_modules"},
-                                 {"modules_to_save", "lora_modules_to_save"},
-                                 {"use_dora", "use_dora"}};
-constexpr std::string_view kUnbilledOfAdapters[] = {"rank_pattern", "layers_to_transform", "exclude_modules",
-                                                    "target_parameters"};
-constexpr std::string_view kOtherAdapters[] = {"AdaLoraConfig",      "VeraConfig",         "IA3Config",
-                                               "LoHaConfig",         "LoKrConfig",         "OFTConfig",
-                                               "PrefixTuningConfig", "PromptTuningConfig", "PromptEncoderConfig"};
-// transformers' BitsAndBytesConfig.
-constexpr Keyword kBits[] = {{"load_in_8bit", "load_in_8bit"},
-                             {"load_in_4bit", "load_in_4bit"},
-                             {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
-                             {"bnb_4bit_use_double_quant", "use_bnb_nested_quant"},
-                             {"bnb_4bit_quant_storage", "bnb_4bit_quant_storage"}};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTrainers{{{"SFT", "sft"},
                                                                                    {"DPO", "dpo"},
@@ -114,27 +62,11 @@ bool loads_model(const PythonCall& call) {
          object.ends_with("ForConditionalGeneration");
 }
 
-std::string notebook_text(std::string_view text, const std::string& file) {
-  const Value notebook = parse_json(text, file, JsonDialect::python);
-  const Value* cells = notebook.find("cells");
-  std::string program;
-  if (cells == nullptr || !cells->is_list()) return program;
-  for (const Value& cell : cells->items()) {
-    const Value *kind = cell.find("cell_type"), *source = cell.find("source");
-    if (kind == nullptr || source == nullptr || !kind->is_string() || kind->as_string() != "code") continue;
-    if (source->is_string()) program += source->as_string();
-    if (source->is_list())
-      for (const Value& line : source->items()) program += line.is_string() ? line.as_string() : std::string();
-    program += '\n';
-  }
-  return program;
-}
-
 class PythonReader {
  public:
   PythonReader(std::string_view text, const std::string& file, const std::map<std::string, Value>& flags,
                const ImportContext& context, Problems& problems)
-      : program_(text, flags), file_(file), context_(context), problems_(problems) {}
+      : program_(text, flags), flags_(flags), file_(file), context_(context), problems_(problems) {}
 
   std::optional<PythonJob> run() {
     find_calls();
@@ -144,6 +76,9 @@ class PythonReader {
     read_model();
     read_arguments();
     unsloth_ ? read_unsloth() : read_peft();
+    read_release();
+    warn_of_reference();
+    if (asks_bf16_) job_.source.assumptions.emplace_back("the card is taken to run bf16, which the program asks it");
     if (unsloth_ && trainer_ != "sft" && !trainer_.empty())
       problems_.add({file_, trainer_call_, "of Unsloth is not billed yet: its own loss runs there", "SFTTrainer"});
     job_.source.launch.program = unsloth_           ? std::vector<std::string>{"unsloth"}
@@ -160,6 +95,31 @@ class PythonReader {
       note_trainer(call);
       note_adapters(call);
     }
+    if (trainer_at_ == nullptr) return;
+    // What the trainer is given goes before what else the program builds.
+    follow(*trainer_at_, "args", is_arguments, arguments_);
+    follow(*trainer_at_, "model", loads_model, model_);
+    follow(
+        *trainer_at_, "peft_config", [](const PythonCall& call) { return call.function() == "LoraConfig"; }, lora_);
+    if (model_ != nullptr)
+      follow(
+          *model_, "quantization_config",
+          [](const PythonCall& call) { return call.function() == "BitsAndBytesConfig"; }, bits_);
+  }
+
+  void follow(const PythonCall& from, std::string_view keyword, bool (*is)(const PythonCall&), const PythonCall*& to) {
+    constexpr int kMostWrappers = 4;  // get_peft_model(prepare_model_for_kbit_training(model), ...)
+    const PythonArgument* argument = from.find(keyword);
+    if (argument == nullptr && keyword == "model") argument = from.find("");
+    for (int wrappers = 0; argument != nullptr && wrappers < kMostWrappers; ++wrappers) {
+      const PythonCall* call = program_.call_of(argument->value);
+      if (call == nullptr) return;
+      if (is(*call)) {
+        to = call;
+        return;
+      }
+      argument = call->find("");
+    }
   }
 
   void name_trainer() {
@@ -173,7 +133,9 @@ class PythonReader {
     if (loads_model(call) && model_ == nullptr) model_ = &call;
     if (is_arguments(call)) arguments_ = &call;
     if (is_trainer(call)) trainer_at_ = &call;
-    if (call.function() == "gradient_checkpointing_enable") checkpoints_ = true;
+    if (call.function() == "gradient_checkpointing_enable") checkpoints_ = !program_.is_doubtful(call.at);
+    if (call.function() == "is_bf16_supported" || call.function() == "is_bfloat16_supported") asks_bf16_ = true;
+    if (call.function() == "ConstantLengthDataset" && rows_ == nullptr) rows_ = &call;
     if (call.function().starts_with("tokeniz") && call.find("max_length") != nullptr) tokenizer_ = &call;
   }
 
@@ -181,7 +143,8 @@ class PythonReader {
     if (call.function() == "LoraConfig") lora_ = &call;
     if (call.function() == "get_peft_model" && is_unsloth_class(call.object())) peft_ = &call;
     if (call.function() == "BitsAndBytesConfig" && bits_ == nullptr) bits_ = &call;
-    if (call.function() == "prepare_model_for_kbit_training") prepares_ = true;
+    if (call.function() == "prepare_model_for_kbit_training" || call.function() == "prepare_model_for_int8_training")
+      prepares_ = true;
   }
 
   [[nodiscard]] std::vector<KeyTable> tables() const {
@@ -253,11 +216,27 @@ class PythonReader {
           Problem{file_, "model", "no name of a model is written down in the program" + spelled, "--model NAME"});
     }
     if (from == nullptr) return;
+    take_more_of(*from);
     take(*from, kLoading);
     if (!unsloth_) set_default("dtype", Value::of("from_pretrained"));
     read_flash(*from);
     if (from->object().ends_with("SequenceClassification") && trainer_.empty())
       set("task_type", Value::of("classification"));
+  }
+
+  // from_pretrained(..., **NAME): of a map those that matter.
+  void take_more_of(const PythonCall& from) {
+    const PythonArgument* more = from.find("**");
+    if (more == nullptr) return;
+    const std::optional<Value> map = program_.evaluate(more->value);
+    if (!map || !map->is_map()) {
+      job_.source.warnings.push_back("**" + program_.text_of(more->value) + " is computed by the program");
+      return;
+    }
+    for (const Keyword& one : kLoading)
+      if (const Value* value = map->find(one.keyword)) set(std::string(one.key), *value);
+    const Value* flash = map->find("use_flash_attention_2");
+    if (flash != nullptr && as_flag(*flash) == true) set("attn_implementation", Value::of("flash_attention_2"));
   }
 
   // use_flash_attention_2 of earlier releases.
@@ -287,11 +266,62 @@ class PythonReader {
   }
 
   void read_arguments() {
-    if (arguments_ != nullptr) take_all(*arguments_);
-    if (trainer_at_ != nullptr && !trainer_.empty()) take(*trainer_at_, kTrainerArguments);
+    if (arguments_ != nullptr) {
+      take_all(*arguments_);
+    } else {  // a parser makes them
+      for (const auto& [key, value] : flags_)
+        if (matters(key)) set_default(key, value);
+    }
+    read_rows();
+    if (trainer_at_ != nullptr && !trainer_.empty()) {
+      for (const Keyword& one : kTrainerArguments) {
+        const PythonArgument* argument = trainer_at_->find(one.keyword);
+        const auto value = argument != nullptr ? program_.evaluate(argument->value) : std::nullopt;
+        if (value && value->is_null()) continue;  // its default
+        if (argument != nullptr) take(*argument, std::string(one.key));
+      }
+    }
     if (checkpoints_ && !unsloth_) set_default("gradient_checkpointing", Value::of(true));
     if (trainer_.empty() && tokenizer_ != nullptr && !has("max_seq_length"))
       take(*tokenizer_->find("max_length"), "max_seq_length");
+  }
+
+  // Texts that are joined and cut into rows of one length.
+  void read_rows() {
+    if (rows_ == nullptr || unsloth_) return;
+    const PythonArgument* length = rows_->find("seq_length");
+    if (length != nullptr) take(*length, trainer_.empty() ? "max_seq_length" : "max_length");
+    set("packing", Value::of(true));
+    if (!trainer_.empty()) set("packing_strategy", Value::of("wrapped"));
+  }
+
+  // Which releases take the arguments as they are spelled; transformers' TrainingArguments keep their defaults in TRL's trainers.
+  void read_release() {
+    if (unsloth_) return;
+    const bool plain = arguments_ != nullptr && arguments_->function().ends_with("TrainingArguments");
+    if (plain && !trainer_.empty())
+      for (const char* key : {"gradient_checkpointing", "bf16"}) set_default(key, Value::of(false));
+    const auto given = [&](const PythonCall* call, std::string_view keyword) {
+      return call != nullptr && call->find(keyword) != nullptr;
+    };
+    const bool own = std::any_of(std::begin(kTrainerArguments), std::end(kTrainerArguments),
+                                 [&](const Keyword& one) { return given(trainer_at_, one.keyword); });
+    if (!trainer_.empty() && own) {  // TRL 0.13 took them out
+      job_.source.releases = {{"trl", "0.12"}, {"transformers", "4.46"}};
+    } else if (!trainer_.empty() && given(trainer_at_, "tokenizer")) {  // and 0.16 this
+      job_.source.releases = {{"trl", "0.15"}, {"transformers", "4.48"}};
+    } else if (given(arguments_, "evaluation_strategy") || given(model_, "load_in_8bit") ||
+               given(model_, "load_in_4bit") || given(model_, "use_flash_attention_2")) {
+      job_.source.releases = {{"transformers", "4.45"}};
+    }
+  }
+
+  // The adapters' base is its own reference, unless the program loads another.
+  void warn_of_reference() {
+    const PythonArgument* given = trainer_at_ != nullptr ? trainer_at_->find("ref_model") : nullptr;
+    const bool loads = given != nullptr && program_.call_of(given->value) != nullptr;
+    if (loads && (lora_ != nullptr || peft_ != nullptr))
+      job_.source.warnings.emplace_back("ref_model is another copy of the model, which is not billed beside adapters");
   }
 
   // Defaults of FastLanguageModel (unsloth/models/loader.py) and of TrainingArguments, where the command line of Unsloth has its own.
@@ -338,34 +368,23 @@ class PythonReader {
   }
 
   PythonProgram program_;
+  const std::map<std::string, Value>& flags_;
   const std::string& file_;
   const ImportContext& context_;
   Problems& problems_;
   const PythonCall *model_ = nullptr, *arguments_ = nullptr, *trainer_at_ = nullptr, *lora_ = nullptr, *peft_ = nullptr,
-                   *bits_ = nullptr, *tokenizer_ = nullptr;
-  bool unsloth_ = false, prepares_ = false, checkpoints_ = false;
+                   *bits_ = nullptr, *tokenizer_ = nullptr, *rows_ = nullptr;
+  bool unsloth_ = false, prepares_ = false, checkpoints_ = false, asks_bf16_ = false;
   std::string trainer_, trainer_call_;
   PythonJob job_;
 };
 
 }  // namespace
 
-bool is_python(std::string_view text, const std::string& file) {
-  if (file.ends_with(".py") || file.ends_with(kNotebook)) return true;
-  const std::string_view first = text.substr(0, text.find('\n'));
-  if (first.starts_with("#!")) return first.find("python") != std::string_view::npos;
-  const std::size_t dot = file.rfind('.');
-  return dot == std::string::npos && text.find("import ") != std::string_view::npos &&
-         text.find("from_pretrained(") != std::string_view::npos;
-}
-
 std::optional<PythonJob> read_python(std::string_view text, const std::string& file, const std::string& folder,
                                      const Launch& launch, const std::map<std::string, Value>& flags,
                                      const ImportContext& context, Problems& problems) {
-  const bool notebook =
-      file.ends_with(kNotebook) || (text.starts_with('{') && text.find("\"cells\"") != std::string_view::npos);
-  const std::string program = notebook ? notebook_text(text, file) : std::string(text);
-  std::optional<PythonJob> job = PythonReader(program, file, flags, context, problems).run();
+  std::optional<PythonJob> job = PythonReader(text, file, flags, context, problems).run();
   if (!job) return std::nullopt;
   const std::vector<std::string> marks = job->source.launch.program;
   job->source.launch = launch;

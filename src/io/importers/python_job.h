@@ -1,4 +1,4 @@
-// Training programs in Python and notebooks: the arguments that they give to Unsloth, TRL, PEFT, bitsandbytes and Transformers, read from
+// Training programs in Python: the arguments that they give to Unsloth, TRL, PEFT, bitsandbytes and Transformers, read from
 // their text. Nothing is run.
 #pragma once
 
@@ -16,9 +16,6 @@ struct PythonJob {
   JobSource source;
   std::string format;  // "unsloth", "trl", "hf-trainer"
 };
-
-// Whether the file is a Python program or a notebook.
-[[nodiscard]] bool is_python(std::string_view text, const std::string& file);
 
 // `launch`: how it is started; `flags`: the words behind it, by name. Nothing: the program builds no trainer that is known. Throws
 // InputError when no model is written down. An argument that matters and that the program computes is a problem of `problems`, unless the command line

@@ -40,8 +40,9 @@ std::string PythonCall::object() const {
 PythonProgram::PythonProgram(std::string_view text, std::map<std::string, Value> flags)
     : tokens_(python_tokens(text)), flags_(std::move(flags)) {
   collect_assignments();
-  collect_parameters();
   collect_calls();
+  collect_parameters();
+  drop_branches();
 }
 
 bool PythonProgram::is_op(std::size_t at, std::string_view text) const {
@@ -63,6 +64,7 @@ std::size_t PythonProgram::statement_end(std::size_t from) const {
 // NAME = ..., OBJECT.NAME = ..., NAME: TYPE = ... at the start of a statement.
 void PythonProgram::collect_assignments() {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    collect_opened(i);
     const bool starts = i == 0 || tokens_[i - 1].kind == PythonKind::line_end || is_op(i - 1, ";") ||
                         (is_op(i - 1, ":") && tokens_[i - 1].line != tokens_[i].line);
     if (!starts || !is_name(i)) continue;
@@ -77,27 +79,22 @@ void PythonProgram::collect_assignments() {
   }
 }
 
+// with OBJECT as NAME
+void PythonProgram::collect_opened(std::size_t at) {
+  if (tokens_[at].kind != PythonKind::name || tokens_[at].text != "with") return;
+  const std::size_t end = statement_end(at);
+  std::size_t as = at + 1;
+  while (as < end && !(tokens_[as].kind == PythonKind::name && tokens_[as].text == "as"))
+    as = tokens_[as].match > as && tokens_[as].match < end ? tokens_[as].match + 1 : as + 1;
+  if (as < end && is_name(as + 1)) bindings_[tokens_[as + 1].text].push_back({at, {at + 1, as}, Bound::assigned});
+}
+
 // Where "=" or "," ends what begins at `from`, at the latest `close`.
 std::size_t PythonProgram::argument_end(std::size_t from, std::size_t close) const {
   std::size_t at = from;
   while (at < close && !is_op(at, ",") && !is_op(at, "="))
     at = tokens_[at].match < close && tokens_[at].match > at ? tokens_[at].match + 1 : at + 1;
   return std::min(at, close);
-}
-
-// def f(NAME=..., NAME: TYPE = ...).
-void PythonProgram::collect_parameters() {
-  for (std::size_t i = 0; i + 2 < tokens_.size(); ++i) {
-    if (tokens_[i].text != "def" || tokens_[i].kind != PythonKind::name || !is_op(i + 2, "(")) continue;
-    const std::size_t close = std::min(tokens_[i + 2].match, tokens_.size());
-    for (std::size_t at = i + 3; at < close;) {
-      const std::size_t first = at, middle = argument_end(at, close);
-      at = is_op(middle, "=") ? argument_end(middle + 1, close) : middle;
-      if (is_name(first) && is_op(middle, "="))
-        bindings_[tokens_[first].text].push_back({first, {middle + 1, at}, Bound::parameter});
-      at += 1;
-    }
-  }
 }
 
 void PythonProgram::collect_calls() {
@@ -138,16 +135,21 @@ std::vector<PythonArgument> PythonProgram::arguments_of(std::size_t open) const 
   return arguments;
 }
 
-// parser.add_argument("--name", default=...).
+// parser.add_argument("--name", default=..., action="store_true").
 void PythonProgram::collect_option(const PythonCall& call) {
-  const PythonArgument* fallback = call.find("default");
-  if (call.function() != "add_argument" || fallback == nullptr) return;
-  for (const PythonArgument& word : call.arguments)
-    if (word.keyword.empty() && tokens_[word.value.begin].kind == PythonKind::text)
-      options_[without_dashes(tokens_[word.value.begin].text)] = fallback->value;
+  if (call.function() != "add_argument") return;
+  const PythonArgument *fallback = call.find("default"), *action = call.find("action");
+  const bool is_switch = action != nullptr && tokens_[action->value.begin].text == "store_true";
+  for (const PythonArgument& word : call.arguments) {
+    if (!word.keyword.empty() || tokens_[word.value.begin].kind != PythonKind::text) continue;
+    const std::string name = without_dashes(tokens_[word.value.begin].text);
+    if (fallback != nullptr) options_[name] = fallback->value;
+    if (fallback == nullptr && is_switch) flags_.try_emplace(name, Value::of(false));
+  }
 }
 
-// The last assignment before the use, else the last default of a parameter before it, else the first assignment behind it.
+// The last assignment before the use, else the function's parameter, else, inside a function, the first assignment behind it of what is
+// around.
 const PythonProgram::Binding* PythonProgram::binding(const std::string& name, std::size_t at) const {
   const auto found = bindings_.find(name);
   if (found == bindings_.end()) return nullptr;
@@ -155,14 +157,41 @@ const PythonProgram::Binding* PythonProgram::binding(const std::string& name, st
   for (const Binding& one : found->second) {
     if (one.value.begin <= at && at < one.value.end) continue;
     if (one.bound == Bound::parameter) {
-      if (one.at < at) parameter = &one;
+      if (one.at < at && at < one.scope_end) parameter = &one;
     } else if (one.at < at) {
       before = &one;
-    } else if (behind == nullptr) {
+    } else if (behind == nullptr && tokens_[one.at].indent < tokens_[std::min(at, tokens_.size() - 1)].indent) {
       behind = &one;
     }
   }
   return before != nullptr ? before : parameter != nullptr ? parameter : behind;
+}
+
+const PythonCall* PythonProgram::call_of(PythonRange range) const {
+  constexpr int kMostNames = 8;
+  for (int names = 0; names < kMostNames && range.begin < range.end; ++names) {
+    const auto call = std::lower_bound(calls_.begin(), calls_.end(), range.begin,
+                                       [](const PythonCall& one, std::size_t at) { return one.at < at; });
+    if (call != calls_.end() && call->at == range.begin) return &*call;
+    if (!is_name(range.begin)) return nullptr;
+    std::string name = tokens_[range.begin].text;
+    for (std::size_t at = range.begin + 1; is_op(at, ".") && is_name(at + 1); at += 2)
+      name += "." + tokens_[at + 1].text;
+    const Binding* stands_for = binding(name, range.begin);
+    if (stands_for == nullptr) return nullptr;
+    range = stands_for->value;
+  }
+  return nullptr;
+}
+
+const PythonCall* PythonProgram::call_named(const std::string& name) const {
+  const Binding* found = binding(name, tokens_.size());
+  return found != nullptr ? call_of(found->value) : nullptr;
+}
+
+std::optional<Value> PythonProgram::value_of(const std::string& name) const {
+  const Binding* found = binding(name, tokens_.size());
+  return found != nullptr ? evaluate(found->value) : std::nullopt;
 }
 
 std::string PythonProgram::text_of(PythonRange range) const {

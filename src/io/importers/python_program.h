@@ -39,12 +39,20 @@ class PythonProgram {
   // `flags`: the words of its command line by name, which go before the defaults that its argument parser has.
   explicit PythonProgram(std::string_view text, std::map<std::string, Value> flags = {});
 
-  // In the order in which they are written.
+  // In the order in which they are written, without those of branches that the program's own settings never take.
   [[nodiscard]] const std::vector<PythonCall>& calls() const { return calls_; }
+  // Whether word `at` stands in a branch of which the text does not say whether it runs.
+  [[nodiscard]] bool is_doubtful(std::size_t at) const;
+  // The call that an expression is, or that the name which it is stands for; nullptr: none.
+  [[nodiscard]] const PythonCall* call_of(PythonRange range) const;
 
-  // The value of an expression: literals, names that are assigned them, sums and products, choices whose condition is known, defaults of
-  // argparse and of dataclasses, os.environ.get with a default, torch.cuda.is_available. Nothing: the program computes it. dtypes are text: torch.bfloat16 is
-  // "bfloat16".
+  // The same of a name, and its value, at the end of the program.
+  [[nodiscard]] const PythonCall* call_named(const std::string& name) const;
+  [[nodiscard]] std::optional<Value> value_of(const std::string& name) const;
+
+  // The value of an expression: literals, names that are assigned them, sums and products, comparisons, choices whose condition is known,
+  // defaults of argparse and of dataclasses, what a function's one call gives to its parameters, os.environ.get with a default,
+  // torch.cuda.is_available; a card that runs bf16. Nothing: the program computes it. dtypes are text: torch.bfloat16 is "bfloat16".
   [[nodiscard]] std::optional<Value> evaluate(PythonRange range) const;
   // How the program spells it.
   [[nodiscard]] std::string text_of(PythonRange range) const;
@@ -56,10 +64,19 @@ class PythonProgram {
     std::size_t at;
     PythonRange value;
     Bound bound;
+    std::size_t scope_end = static_cast<std::size_t>(-1);  // of a parameter
   };
+  using CallsByName = std::map<std::string, std::vector<const PythonCall*>, std::less<>>;
 
   void collect_assignments();
+  void collect_opened(std::size_t at);
   void collect_parameters();
+  [[nodiscard]] static const PythonRange* passed(const std::vector<const PythonCall*>& calls, std::size_t position,
+                                                 const std::string& name);
+  [[nodiscard]] std::size_t block_end(std::size_t at) const;
+  [[nodiscard]] std::size_t colon_of(std::size_t at) const;
+  [[nodiscard]] std::optional<bool> condition_of(std::size_t at, std::size_t colon) const;
+  void drop_branches();
   void collect_calls();
   [[nodiscard]] std::vector<PythonArgument> arguments_of(std::size_t open) const;
   void collect_option(const PythonCall& call);
@@ -75,6 +92,7 @@ class PythonProgram {
   std::map<std::string, PythonRange> options_;            // argparse's: name, default
   std::vector<PythonCall> calls_;
   std::map<std::string, Value> flags_;
+  std::vector<PythonRange> doubtful_;
 };
 
 }  // namespace membill::io

@@ -28,14 +28,19 @@ class PythonScanner {
     return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
   }
 
-  void add(PythonKind kind, std::string text) { tokens_.push_back({kind, std::move(text), 0, line_}); }
+  void add(PythonKind kind, std::string text) {
+    if (starts_line()) indent_ = static_cast<int>(std::min<std::size_t>(from_ - line_from_, 1 << 20));
+    tokens_.push_back({kind, std::move(text), 0, line_, indent_});
+  }
 
   void step() {
     const char c = peek();
+    from_ = at_;
     if (c == '\n') return end_line();
     if (c == '\\' && peek(1) == '\n') {
       at_ += 2;
       ++line_;
+      line_from_ = at_;
       return;
     }
     if (c == '#' || (starts_line() && (c == '!' || c == '%'))) return skip_line();
@@ -55,6 +60,7 @@ class PythonScanner {
     if (depth_ == 0 && !starts_line()) add(PythonKind::line_end, "");
     ++at_;
     ++line_;
+    line_from_ = at_;
   }
 
   void skip_line() {
@@ -150,8 +156,8 @@ class PythonScanner {
 
   static constexpr std::size_t kNoText = static_cast<std::size_t>(-1);
   std::string_view text_;
-  std::size_t at_ = 0;
-  int line_ = 1, depth_ = 0;
+  std::size_t at_ = 0, from_ = 0, line_from_ = 0;  // from_: where the word begins; line_from_: where its line does
+  int line_ = 1, depth_ = 0, indent_ = 0;
   std::vector<PythonToken> tokens_;
 };
 

@@ -15,8 +15,9 @@ struct PythonToken {
   PythonKind kind = PythonKind::line_end;
   std::string text;  // of a text what stands between the quotes, escapes resolved; computed_text: an f-string
   std::size_t match =
-      0;         // of an opening bracket: the index of its closing one, or the number of tokens where that is missing
-  int line = 0;  // from 1
+      0;           // of an opening bracket: the index of its closing one, or the number of tokens where that is missing
+  int line = 0;    // from 1
+  int indent = 0;  // blanks before the first word of its line, or of the line on which its brackets open
 };
 
 // The words of `text`. Comments are left out, and so are lines of a notebook that are no Python (!pip, %magic); line ends inside brackets

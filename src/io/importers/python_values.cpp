@@ -1,65 +1,13 @@
 #include "io/importers/python_program.h"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
 #include <cstdlib>
 
-#include "membill/units.h"
+#include "base/text.h"
+#include "io/importers/python_arithmetic.h"
 
 namespace membill::io {
-namespace {
-
-constexpr std::size_t kLongestText = 4096;
-
-bool is_true(const Value& value) {
-  switch (value.kind()) {
-    case Value::Kind::null: return false;
-    case Value::Kind::boolean: return value.as_bool();
-    case Value::Kind::integer: return value.as_int() != 0;
-    case Value::Kind::real: return value.as_real() < 0 || value.as_real() > 0;
-    case Value::Kind::string: return !value.as_string().empty();
-    case Value::Kind::list: return !value.items().empty();
-    case Value::Kind::map: return !value.entries().empty();
-  }
-  return false;
-}
-
-std::optional<Value> number_value(const std::string& text) {
-  std::int64_t whole = 0;
-  const char* end = text.data() + text.size();
-  if (const auto [rest, error] = std::from_chars(text.data(), end, whole); error == std::errc() && rest == end)
-    return Value::of(whole);
-  double real = 0;
-  if (const auto [rest, error] = std::from_chars(text.data(), end, real); error == std::errc() && rest == end)
-    return Value::of(real, text);
-  return std::nullopt;
-}
-
-std::optional<Value> calculated(const Value& a, char op, const Value& b) {
-  if (op == '+' && a.is_string() && b.is_string()) {
-    if (a.as_string().size() + b.as_string().size() > kLongestText) return std::nullopt;
-    return Value::of(a.as_string() + b.as_string());
-  }
-  if (op == '+' && a.is_list() && b.is_list()) {
-    if (a.items().size() + b.items().size() > kLongestText) return std::nullopt;
-    std::vector<Value> items = a.items();
-    items.insert(items.end(), b.items().begin(), b.items().end());
-    return Value::make_list(std::move(items));
-  }
-  if (!a.is_int() || !b.is_int()) return std::nullopt;
-  try {
-    if (op == '+') return Value::of(checked_add(a.as_int(), b.as_int()));
-    if (op == '-') return Value::of(checked_sub(a.as_int(), b.as_int()));
-    if (op == '*') return Value::of(checked_mul(a.as_int(), b.as_int()));
-    if (op == '/' && a.as_int() >= 0 && b.as_int() > 0) return Value::of(a.as_int() / b.as_int());
-  } catch (const OverflowError&) {
-    return std::nullopt;
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
 // One expression, by descent. What is not known ends it.
 class PythonProgram::Evaluation {
  public:
@@ -68,14 +16,13 @@ class PythonProgram::Evaluation {
   std::optional<Value> run(PythonRange range) {
     if (depth_ > kDeepest || --budget_ < 0 || range.begin >= range.end) return std::nullopt;
     if (const std::size_t chooses = top_level(range, "if"); chooses < range.end) return choice(range, chooses);
-    if (const std::size_t either = top_level(range, "or"); either < range.end) {
-      const std::optional<Value> first = inner({range.begin, either});
-      return first && is_true(*first) ? first : first ? inner({either + 1, range.end}) : std::nullopt;
-    }
+    if (const std::size_t either = top_level(range, "or"); either < range.end) return joined(range, either, true);
+    if (const std::size_t both = top_level(range, "and"); both < range.end) return joined(range, both, false);
     if (is_word(range.begin, "not")) {
       const std::optional<Value> value = inner({range.begin + 1, range.end});
       return value ? std::optional(Value::of(!is_true(*value))) : std::nullopt;
     }
+    if (std::optional<std::optional<Value>> result = comparison(range)) return *std::move(result);
     at_ = range.begin;
     end_ = range.end;
     std::optional<Value> result = sum();
@@ -109,6 +56,33 @@ class PythonProgram::Evaluation {
     const std::optional<Value> condition = inner({chooses + 1, otherwise});
     if (!condition || otherwise == range.end) return std::nullopt;
     return is_true(*condition) ? inner({range.begin, chooses}) : inner({otherwise + 1, range.end});
+  }
+
+  // a or b, a and b: one side may decide although the other is not known.
+  std::optional<Value> joined(PythonRange range, std::size_t word, bool decides) {
+    std::optional<Value> first = inner({range.begin, word});
+    if (first && is_true(*first) == decides) return first;
+    std::optional<Value> second = inner({word + 1, range.end});
+    if (first) return second;
+    return second && is_true(*second) == decides && second->is_bool() ? second : std::nullopt;
+  }
+
+  // Nothing: it compares nothing. `x is not None` and the like are decided where x is written down.
+  std::optional<std::optional<Value>> comparison(PythonRange range) {
+    static constexpr std::array<std::string_view, 6> kSigns{"==", "!=", "<", "<=", ">", ">="};
+    for (std::size_t at = range.begin; at < range.end; at = behind(at)) {
+      const bool sign =
+          token(at).kind == PythonKind::op && std::find(kSigns.begin(), kSigns.end(), token(at).text) != kSigns.end();
+      const bool negated = is_word(at, "not") && is_word(at + 1, "in");
+      const bool word = is_word(at, "in") || is_word(at, "is") || negated;
+      if (!sign && !word) continue;
+      const bool is_not = is_word(at, "is") && is_word(at + 1, "not");
+      const std::optional<Value> left = inner({range.begin, at});
+      const std::optional<Value> right = inner({at + (negated || is_not ? 2 : 1), range.end});
+      const auto holds = left && right ? compared(*left, negated ? "in" : token(at).text, *right) : std::nullopt;
+      return holds ? std::optional(Value::of(*holds != (negated || is_not))) : std::optional<Value>();
+    }
+    return std::nullopt;
   }
 
   std::optional<Value> sum() {
@@ -149,7 +123,7 @@ class PythonProgram::Evaluation {
       case PythonKind::text: value = texts(); break;
       case PythonKind::name: return name();
       case PythonKind::op: value = bracket(); break;
-      case PythonKind::computed_text:
+      case PythonKind::computed_text: value = filled_text(token(at_++)); break;
       case PythonKind::line_end: return std::nullopt;
     }
     if (at_ == start) return std::nullopt;
@@ -159,6 +133,28 @@ class PythonProgram::Evaluation {
   std::optional<Value> texts() {
     std::string text;
     while (at_ < end_ && token(at_).kind == PythonKind::text && text.size() < kLongestText) text += token(at_++).text;
+    return Value::of(std::move(text));
+  }
+
+  // An f-string of names alone.
+  std::optional<Value> filled_text(const PythonToken& token) {
+    std::string text;
+    for (std::size_t at = 0; at < token.text.size() && text.size() < kLongestText; ++at) {
+      if (token.text[at] != '{') {
+        text += token.text[at];
+        continue;
+      }
+      const std::size_t close = token.text.find('}', at);
+      if (close == std::string::npos) return std::nullopt;
+      const std::string name = token.text.substr(at + 1, close - at - 1);
+      const std::size_t dot = name.rfind('.');
+      const std::string object = dot == std::string::npos ? std::string() : name.substr(0, dot);
+      const std::optional<Value> value =
+          named(name, object, dot == std::string::npos ? name : name.substr(dot + 1), at_);
+      if (!value || !(value->is_string() || value->is_int())) return std::nullopt;
+      text += value->is_string() ? value->as_string() : std::to_string(value->as_int());
+      at = close;
+    }
     return Value::of(std::move(text));
   }
 
@@ -235,6 +231,7 @@ class PythonProgram::Evaluation {
     std::string dotted = token(at_++).text;
     if (dotted == "True" || dotted == "False") return Value::of(dotted == "True");
     if (dotted == "None") return Value();
+    if (dotted == "__name__") return Value::of("__main__");
     std::string last = dotted;
     std::string object;
     while (here(".") && at_ + 1 < end_ && token(at_ + 1).kind == PythonKind::name) {
@@ -259,26 +256,37 @@ class PythonProgram::Evaluation {
     return field != nullptr ? inner(field->value) : std::nullopt;
   }
 
-  // The few functions whose result is known (the job has a card) or written down: field(default=...), os.environ.get(NAME, DEFAULT),
-  // int(...), dict(...).
+  // The few functions whose result is known (the job has a card, and one that runs bf16) or written down.
   std::optional<Value> call(const std::string& function) {
     const std::size_t open = at_, close = behind(open) - 1;
     at_ = close + 1;
     const std::vector<PythonRange> parts = parts_of({open + 1, close});
-    if (function == "torch.cuda.is_available") return Value::of(true);
+    const std::string last = function.substr(function.rfind('.') + 1);
+    if (function == "torch.cuda.is_available" || last == "is_bf16_supported" || last == "is_bfloat16_supported" ||
+        last == "is_torch_bf16_gpu_available")
+      return Value::of(true);
+    if (last == "get_device_capability") return items_of(Value::make_list({Value::of(8), Value::of(0)}));
     if (function == "os.environ.get" || function == "os.getenv")
       return parts.size() == 2 ? inner(parts[1]) : std::nullopt;
-    if ((function == "int" || function == "float" || function == "str" || function == "bool") && parts.size() == 1) {
-      std::optional<Value> value = inner(parts.front());
-      if (value && value->is_string() && function == "int") return number_value(value->as_string());
-      return value;
-    }
-    const bool is_field = function == "field" || function == "dataclasses.field" || function == "Field";
+    if (function == "getattr" && parts.size() >= 2) return inner(parts[1]);  // of torch: a dtype
+    if (function == "field" || function == "dataclasses.field" || function == "Field") return fallback(parts);
+    if (function == "dict") return keywords_of(parts);
+    return parts.empty() ? method_of(function, std::nullopt) : of_first(function, parts);
+  }
+
+  // field(default=..., default_factory=lambda: ...).
+  std::optional<Value> fallback(const std::vector<PythonRange>& parts) {
     for (const PythonRange& part : parts) {
-      if (part.begin + 2 < part.end && is_word(part.begin, "default") && p_.is_op(part.begin + 1, "=") && is_field)
-        return inner({part.begin + 2, part.end});
+      if (part.begin + 2 >= part.end || !p_.is_op(part.begin + 1, "=")) continue;
+      if (is_word(part.begin, "default")) return inner({part.begin + 2, part.end});
+      if (is_word(part.begin, "default_factory") && is_word(part.begin + 2, "lambda"))
+        return inner({part.begin + 4, part.end});
     }
-    if (function != "dict") return std::nullopt;
+    return std::nullopt;
+  }
+
+  // dict(NAME=..., ...): what the program computes is left out.
+  std::optional<Value> keywords_of(const std::vector<PythonRange>& parts) {
     Value map = Value::make_map();
     for (const PythonRange& part : parts) {
       if (part.begin + 2 >= part.end || !p_.is_op(part.begin + 1, "=")) continue;
@@ -286,6 +294,41 @@ class PythonProgram::Evaluation {
         map.set(token(part.begin).text, *std::move(value));
     }
     return map;
+  }
+
+  std::optional<Value> of_first(const std::string& function, const std::vector<PythonRange>& parts) {
+    std::optional<Value> value = inner(parts.front());
+    if (!value) return std::nullopt;
+    if (function == "int" && value->is_string()) return number_value(value->as_string());
+    if (function == "int" || function == "float" || function == "str" || function == "list") return value;
+    if (function == "bool") return Value::of(is_true(*value));
+    if (function == "len" && value->is_list()) return Value::of(static_cast<std::int64_t>(value->items().size()));
+    if (function == "len" && value->is_string()) return Value::of(static_cast<std::int64_t>(value->as_string().size()));
+    if ((function == "max" || function == "min") && parts.size() == 2) {
+      std::optional<Value> other = inner(parts[1]);
+      const auto smaller = other ? compared(*value, "<", *other) : std::nullopt;
+      return !smaller ? std::nullopt : *smaller == (function == "min") ? value : other;
+    }
+    return method_of(function, value);
+  }
+
+  // NAME.split(","), NAME.lower() and NAME.strip() of a text.
+  std::optional<Value> method_of(const std::string& function, const std::optional<Value>& argument) {
+    const std::size_t dot = function.rfind('.');
+    if (dot == std::string::npos) return std::nullopt;
+    const std::string name = function.substr(0, dot), method = function.substr(dot + 1);
+    const std::size_t inside = name.rfind('.');
+    const std::string object = inside == std::string::npos ? std::string() : name.substr(0, inside);
+    if (method != "split" && method != "lower" && method != "strip") return std::nullopt;
+    const auto text = named(name, object, inside == std::string::npos ? name : name.substr(inside + 1), at_ - 1);
+    if (!text || !text->is_string()) return std::nullopt;
+    if (method == "lower") return Value::of(to_lower(text->as_string()));
+    if (method == "strip") return Value::of(std::string(trim(text->as_string())));
+    if (!argument || !argument->is_string() || argument->as_string().size() != 1) return std::nullopt;
+    std::vector<Value> items;
+    for (const std::string& part : split(text->as_string(), argument->as_string().front()))
+      items.push_back(Value::of(std::string(trim(part))));
+    return Value::make_list(std::move(items));
   }
 
   const PythonProgram& p_;

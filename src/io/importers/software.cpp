@@ -140,6 +140,18 @@ void read_software(Draft& draft) {
   }
 }
 
+void take_installed(const std::string& requirements, Draft& draft) {
+  Pins pins;
+  pins.read(requirements);
+  std::string taken;
+  for (const auto& [program, version] : pins.found()) {
+    if (draft.plan.find("software." + program) != nullptr) continue;
+    draft.set("software." + program, Value::of(version));
+    taken += (taken.empty() ? "" : ", ") + program + " " + version;
+  }
+  if (!taken.empty()) draft.assume("releases as it installs them: " + taken);
+}
+
 void take_release(const std::string& program, const std::string& version, Draft& draft) {
   const std::string key = "software." + program;
   if (draft.plan.find(key) != nullptr) return;

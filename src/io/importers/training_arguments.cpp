@@ -1,5 +1,6 @@
 #include "io/importers/training_arguments.h"
 
+#include "base/release.h"
 #include "base/text.h"
 #include "io/importers/accelerate.h"
 #include "io/importers/deepspeed.h"
@@ -122,7 +123,11 @@ void read_checkpointing(KeyReader& reader, bool reentrant, Draft& draft) {
 }
 
 void read_optimizer(KeyReader& reader, Draft& draft) {
-  const std::string name = reader.flag("adafactor") ? "adafactor" : reader.text("optim").value_or("adamw_torch_fused");
+  std::string name = reader.flag("adafactor") ? "adafactor" : reader.text("optim").value_or("adamw_torch_fused");
+  const std::string release = plan_text(draft, "software.transformers");
+  // transformers 4.46 training_args.py: its default then.
+  if (!reader.is_given("optim") && name != "adafactor" && !release.empty() && is_before(release, 4, 50))
+    name = "adamw_torch";
   set_optimizer(name, draft);
   if (name.ends_with("_layerwise")) {
     set_optimizer(name.substr(0, name.size() - 10), draft);

@@ -310,6 +310,11 @@ void read_preparation(KeyReader& reader, Draft& draft) {
   const bool prepares = plan_text(draft, "software.trl").starts_with("0.") || stage == "orpo" || stage == "simpo" ||
                         reader.flag("prepare_model_for_kbit_training");
   if (draft.quantized && prepares && stage != "ppo") draft.set("kbit_prepare", Value::of(true));
+  // trl 0.4 trainer/sft_trainer.py: with the function's own default, which checkpoints.
+  if (draft.quantized && stage == "sft" && is_before(plan_text(draft, "software.trl"), 0, 5)) {
+    draft.set("checkpointing", Value::of("full"));
+    draft.set("checkpointing.reentrant", Value::of(true));
+  }
 }
 
 int claim(const JobSource& source) {

@@ -41,6 +41,7 @@ constexpr KeyRow kRows[] = {
     {"lora_dropout", "", "", "lora.lora_dropout"},
     {"lora.target_modules", "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj", "modules that get an adapter"},
     {"target_modules", "", "", "lora.target_modules"},
+    {"modules_to_save", "", "modules that train whole"},
     {"lora.vision_all_linear", "false", "every linear gets an adapter"},
     {"lora.use_dora", "false", "DoRA"},
     {"use_dora", "", "", "lora.use_dora"},
@@ -104,6 +105,9 @@ void read_method(const Launch& launch, KeyReader& reader, Draft& draft) {
   lora.alpha = reader.count("lora.lora_alpha");
   lora.dropout = reader.real("lora.lora_dropout");
   lora.targets = reader.texts("lora.target_modules");
+  lora.modules_to_save = reader.texts("modules_to_save");
+  for (const char* whole : {"embed_tokens", "lm_head"})  // unsloth/models/llama.py: these train whole
+    if (std::erase(lora.targets, whole) > 0) lora.modules_to_save.emplace_back(whole);
   if (reader.flag("lora.vision_all_linear")) lora.targets = {"all-linear"};
   lora.dora = reader.flag("lora.use_dora");
   set_lora(lora, draft);

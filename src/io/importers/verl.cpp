@@ -63,7 +63,7 @@ void read_method(KeyReader& reader, Draft& draft) {
 // verl 0.9.1 sft_trainer_engine.yaml and its parts: samples joined to 8,192 tokens, FSDP1. The trainer before it, fsdp_sft_trainer, pads.
 bool is_engine_trainer(const JobSource& source) {
   const std::vector<std::string>& words = source.launch.program;
-  if (words.empty()) return source.keys.find("engine") != nullptr;
+  if (words.empty()) return count_keys(source.keys, "engine defaults") > 0;
   return std::find(words.begin(), words.end(), "verl.trainer.sft_trainer") != words.end();
 }
 
@@ -117,7 +117,10 @@ int claim(const JobSource& source) {
   }
   const Value* model = source.keys.find("model");
   const Value* data = source.keys.find("data");
-  const bool blocks = model != nullptr && model->is_map() && data != nullptr && data->is_map();
+  const Value* parts =
+      source.keys.find("defaults");  // hydra's, of the engine trainer's file, which names the model's own
+  const bool described = (model != nullptr && model->is_map()) || (parts != nullptr && parts->is_list());
+  const bool blocks = described && data != nullptr && data->is_map();
   return blocks && count_keys(*data, "micro_batch_size_per_gpu train_batch_size train_files max_length") >= 2 ? 100 : 0;
 }
 
