@@ -145,6 +145,12 @@ struct Importer {
 void erase_key(Value& map, std::string_view key);
 // Whether a file that a job names is there: written by its script, in the current folder, or in `folder` or up to three above it.
 [[nodiscard]] bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files);
+// The text of such a file, its name, and the folder that it lies in; nothing: it is not there. Throws InputError when it cannot be read.
+struct NamedText {
+  std::string text, name, folder;
+};
+[[nodiscard]] std::optional<NamedText> find_text(const std::string& path, const std::string& folder,
+                                                 const WrittenFiles* files);
 // Reads a JSON or YAML file that a job names, from the current folder or from `folder`; nothing and a problem of `key` when it is not
 // there.
 [[nodiscard]] std::optional<Value> read_part(const std::string& path, Draft& draft, const std::string& key);

@@ -10,7 +10,7 @@
 #include "io/importers/formats.h"
 #include "io/importers/importer.h"
 #include "io/importers/parts.h"
-#include "io/importers/python_job.h"
+#include "io/importers/python_import.h"
 #include "io/importers/python_notebook.h"
 #include "io/importers/references.h"
 #include "io/importers/shell_words.h"
@@ -120,34 +120,6 @@ const std::string* find_written(const WrittenFiles* files, const std::string& pa
   return found == files->end() ? nullptr : &found->second;
 }
 
-// Nothing: the program builds no trainer that is known.
-std::optional<JobFile> import_python(const ProgramText& text, const std::string& file, const std::string& folder,
-                                     const Launch& launch, const std::map<std::string, Value>& flags,
-                                     const ImportContext& context, Problems& problems) {
-  std::optional<PythonJob> job = read_python(text.program, file, folder, launch, flags, context, problems);
-  if (!job) return std::nullopt;
-  job->source.requirements = text.requirements;
-  ImportContext as = context;
-  if (!as.format) as.format = job->format;
-  return import_source(job->source, as, problems);
-}
-
-// The program that a command starts, where its flags alone are no job and its text is here and builds a trainer.
-std::optional<JobFile> import_started(const JobSource& source, const std::string& folder, const ImportContext& context,
-                                      Problems& problems) {
-  if (!source.launch.path.ends_with(".py")) return std::nullopt;
-  std::map<std::string, Value> flags;
-  for (const auto& [key, value] : source.keys.entries()) flags[key] = value;
-  if (const std::string* written = find_written(source.launch.files.get(), source.launch.path))
-    return import_python(program_text(*written, source.launch.path), last_name(source.launch.path), folder,
-                         source.launch, flags, context, problems);
-  const std::string path = find_part(source.launch.path, folder);
-  if (path.empty()) return std::nullopt;
-  const TextFile file = read_file(path);
-  return import_python(program_text(check_text(file.text, file.name), file.name), file.name,
-                       fs::path(path).parent_path().string(), source.launch, flags, context, problems);
-}
-
 // The last of the commands that some importer claims; nothing: none trains.
 std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, const std::string& file,
                                    const std::string& folder, const ImportContext& context, Problems& problems,
@@ -163,9 +135,10 @@ std::optional<JobFile> import_last(const std::vector<ShellCommand>& commands, co
     Problems found;
     const std::optional<JobSource> source = parse_command(*command, file, folder, found);
     if (!source) continue;
-    if (best_claim(*source) == 0 && found.empty() && !is_forced(context)) {
-      if (std::optional<JobFile> job = import_started(*source, folder, context, problems)) return job;
-      continue;
+    const int claimed = best_claim(*source);
+    if (found.empty() && !is_forced(context) && (claimed == 0 || leaves_adapters_to_program(*source, claimed))) {
+      if (std::optional<JobFile> job = import_started(*source, context, problems)) return job;
+      if (claimed == 0) continue;
     }
     if (found.empty()) return import_source(*source, context, problems);
     for (const Problem& problem : found.list()) problems.add(problem);
@@ -250,6 +223,14 @@ std::optional<Value> parse_part(std::string_view text, const std::string& file, 
 
 bool is_part_here(const std::string& path, const std::string& folder, const WrittenFiles* files) {
   return find_written(files, path) != nullptr || !find_part(path, folder).empty();
+}
+
+std::optional<NamedText> find_text(const std::string& path, const std::string& folder, const WrittenFiles* files) {
+  if (const std::string* written = find_written(files, path)) return NamedText{*written, last_name(path), folder};
+  const std::string found = find_part(path, folder);
+  if (found.empty()) return std::nullopt;
+  TextFile file = read_file(found);
+  return NamedText{std::move(file.text), std::move(file.name), fs::path(found).parent_path().string()};
 }
 
 std::optional<Value> read_part(const std::string& path, Draft& draft, const std::string& key) {

@@ -89,7 +89,11 @@ constexpr std::string_view kSource = "OpenRLHF 0.11.2 and 0.3 to 0.9: openrlhf/c
 std::string program_of(const JobSource& source) {
   for (const std::string& word : source.launch.program)
     if (word.starts_with("openrlhf.cli.")) return word.substr(std::string_view("openrlhf.cli.").size());
-  return {};
+  // examples/train_sft.py and its kin, before they were modules.
+  if (source.launch.program.size() != 1 || count_keys(source.keys, "pretrain micro_train_batch_size zero_stage") < 3)
+    return {};
+  const std::string& script = source.launch.program.front();
+  return script.starts_with("train_") && script.ends_with(".py") ? script.substr(0, script.size() - 3) : std::string();
 }
 
 void read_stage(const std::string& program, KeyReader& reader, Draft& draft) {

@@ -21,7 +21,8 @@ constexpr Builder kBuilders[] = {{"code_llama2_7b", "codellama-7b"},
                                  {"llama3_3_70b", "llama-3.3-70b-instruct"},
                                  {"llama3_2_vision_11b", "llama-3.2-11b-vision"},
                                  {"llama3_2_vision_90b", "llama-3.2-90b-vision"},
-                                 {"llama2_reward_7b", "llama-2-7b"}};
+                                 {"llama2_reward_7b", "llama-2-7b"},
+                                 {"qwen3_moe_30b_a3b", "qwen3-30b-a3b"}};
 
 // Beginnings of names, the longer ones first; what follows is the size ("1_5b").
 constexpr Builder kHeads[] = {{"llama3_1_", "llama-3.1"}, {"llama3_2_", "llama-3.2"}, {"llama3_3_", "llama-3.3"},

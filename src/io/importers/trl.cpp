@@ -40,6 +40,7 @@ constexpr KeyRow kRows[] = {
     {"num_iterations", "1", "times that a generation is trained on", {}, "grpo_config.py"},
     {"use_vllm", "false", "vLLM generates", {}, "grpo_config.py"},
     {"vllm_mode", "colocate", "on the same cards or elsewhere", {}, "grpo_config.py"},
+    {"vllm_device", "", "the card that vLLM has for itself, before TRL 0.16", {}, "0.15 grpo_config.py"},
     {"vllm_gpu_memory_utilization", "0.3", "share of a card that vLLM takes", {}, "grpo_config.py"},
     {"vllm_enable_sleep_mode", "false", "vLLM gives its memory back while the model trains", {}, "grpo_config.py"},
     {"vllm_importance_sampling_correction", "true", "the model scores what vLLM generated", {}, "grpo_config.py"},
@@ -77,6 +78,7 @@ constexpr KeyRow kRows[] = {
     {"num_processes", "", "cards in all", {}, "../scripts/utils.py"},
     {"lora_target_parameters", "", "3-D parameters that get an adapter", {}, "model_config.py"},
     {"prepare_model_for_kbit_training", "", "the program hands the model to PEFT's function"},
+    {"spectrum_config_path", "", "which layers train (Spectrum, in scripts of their own)"},
 };
 
 // Defaults of earlier releases.
@@ -240,7 +242,7 @@ void read_lengths(KeyReader& reader, Draft& draft) {
 // head since.
 std::vector<KeyTable> tables_of_release(const std::string& trainer, const Value& keys, Draft& draft) {
   const bool first = count_keys(keys, kFirstKeys) > 0 && keys.find("model_name") != nullptr;
-  take_release("trl", first ? "0.7" : "1.16", draft);
+  take_release("trl", first ? "0.7" : keys.find("vllm_device") != nullptr ? "0.15" : "1.16", draft);
   const std::string release = plan_text(draft, "software.trl");
   std::vector<KeyTable> tables;
   const auto add = [&](std::span<const KeyRow> rows, int minor, std::string_view source) {
@@ -293,8 +295,10 @@ void read_offloading(KeyReader& reader, Draft& draft) {
   draft.set("checkpointing.offload", Value::of(true));
 }
 
-constexpr LeftOut kLeftOut[] = {{"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
-                                {"generate_during_eval", "lets the evaluation generate, which is not billed"}};
+constexpr LeftOut kLeftOut[] = {
+    {"cast_lm_head_to_fp32", "is not billed: the head is billed in the dtype of the model"},
+    {"spectrum_config_path", "freezes what it does not name: all weights are billed as trained"},
+    {"generate_during_eval", "lets the evaluation generate, which is not billed"}};
 
 // What the loss needs beside the tokens' own log-probabilities.
 void state_what_is_left_out(KeyReader& reader, Draft& draft) {
