@@ -13,7 +13,9 @@ Tensor Architecture::embed(Forward& f, const Modules& outer, const Tensor& ids) 
 
 Tensor Architecture::embed_tokens(Forward& f, const Modules& outer, const Tensor& ids) const {
   if (f.hooks != nullptr) f.hooks->before_embedding();
-  Tensor embedded = made_to_need_gradient(f, apply_embedding(f, outer.at(embedding_name()), ids));
+  Module& words = outer.at(embedding_name());
+  Tensor embedded = made_to_need_gradient(
+      f, keeps_split_vocabulary(f.model, f.plan) ? embed_own_words(f, words, ids) : apply_embedding(f, words, ids));
   if (f.hooks != nullptr) embedded = f.hooks->after_embedding(std::move(embedded));
   return f.prompt != nullptr && f.adapters && f.dims.past.is_zero() ? with_prompt(f, ids, embedded) : embedded;
 }
@@ -59,6 +61,7 @@ Tensor Architecture::loss(Forward& f, const Modules& outer, Tensor hidden, const
                           Tensor* outputs) const {
   if (f.plan.loss == LossKind::fused) return cut_loss(f, head_matrix(outer).weight, hidden);
   Tensor logits = head(f, outer, hidden);
+  if (keeps_split_vocabulary(f.model, f.plan)) return loss_of_split_logits(f, logits, labels);
   if (gathers_split_logits(f.plan)) logits = with_gathered_logits(f, std::move(logits));
   if (f.hooks != nullptr) logits = f.hooks->after_head(std::move(logits));
   Tensor result = causal_lm_loss(f, logits, labels);

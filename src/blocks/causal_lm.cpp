@@ -33,6 +33,31 @@ CheckpointEnd held_with_keys(const Forward& f, const LayerKind& kind) {
   };
 }
 
+std::optional<DType> argument_type(const Forward& f) {
+  return f.hooks != nullptr ? f.hooks->argument_type() : std::nullopt;
+}
+
+// Float arguments in the type to which the engine casts them before a layer's forward. `extra` is of the hidden states' type, or complex.
+LayerInputs as_layer_gets(Forward& f, LayerInputs inputs) {
+  const std::optional<DType> type = argument_type(f);
+  if (!type) return inputs;
+  const ItemScope scope(f.r, f.items.embedding);
+  for (Tensor* argument :
+       {&inputs.mask, &inputs.local_mask, &inputs.cos, &inputs.sin, &inputs.local_cos, &inputs.local_sin}) {
+    if (!argument->defined()) continue;
+    const DType given = argument->dtype();
+    if (given == DType::fp32 || given == DType::bf16 || given == DType::fp16) *argument = f.r.cast(*argument, *type);
+  }
+  return inputs;
+}
+
+// A reentrant checkpoint's context holds the keyword arguments of its layer until the graph is gone.
+void hold_arguments(Forward& f, const LayerInputs& inputs) {
+  for (const Tensor* argument : {&inputs.mask, &inputs.local_mask, &inputs.cos, &inputs.sin, &inputs.local_cos,
+                                 &inputs.local_sin, &inputs.position_ids, &inputs.extra})
+    if (argument->defined()) f.r.hold_in_graph(*argument);
+}
+
 Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit, Tensor hidden,
                 const LayerInputs& inputs) {
   Recorder& r = f.r;
@@ -42,33 +67,31 @@ Tensor run_unit(Forward& f, const Architecture& architecture, UnitModules& unit,
     const LayerContext context{unit.layers[i], section.kinds[kind], f.dims.kinds[unit.section][kind]};
     r.set_layer(static_cast<int>(i));
     architecture.before_layer(f);
+    const bool checkpointed = is_checkpointed(f.plan.checkpointing, unit.numbers[i]);
+    const bool casts_inside = checkpointed && generations(f.plan).checkpoints_around_wrappers;
+    LayerInputs own = inputs_of(context.kind, inputs);
+    if (!casts_inside) own = as_layer_gets(f, std::move(own));
     if (f.hooks != nullptr) f.hooks->before_layer(unit.unit, static_cast<int>(i));
     if (f.hidden_states != nullptr) f.hidden_states->keep(r, hidden);
-    if (is_checkpointed(f.plan.checkpointing, unit.numbers[i])) {
+    if (checkpointed) {
       Recorder::CheckpointKind how = layer_checkpoint(f, architecture, {&unit.layers[i]});
       if (how.reentrant && context.kind.attention.shares_keys) how.finished = held_with_keys(f, context.kind);
+      if (how.reentrant && argument_type(f)) hold_arguments(f, own);
       hidden = r.checkpoint(
           hidden, how,
-          [&f, &architecture, context, own = inputs_of(context.kind, inputs)](Tensor x) {
+          [&f, &architecture, context, own, casts_inside](Tensor x) {
             const ItemScope scope(f.r, f.items.block);
-            return architecture.layer(f, context, std::move(x), own);
+            return architecture.layer(f, context, std::move(x), casts_inside ? as_layer_gets(f, own) : own);
           },
           architecture.checkpoint_variables(f));
     } else {
       const ItemScope scope(r, f.items.block);
-      hidden = architecture.layer(f, context, hidden, inputs);
+      hidden = architecture.layer(f, context, hidden, own);
     }
     if (f.hooks != nullptr) f.hooks->after_layer(unit.unit, static_cast<int>(i));
   }
   r.set_layer(0);
   return hidden;
-}
-
-// A reentrant checkpoint's context holds the keyword arguments of its layer until the graph is gone.
-void hold_arguments(Forward& f, const LayerInputs& inputs) {
-  for (const Tensor* argument : {&inputs.mask, &inputs.local_mask, &inputs.cos, &inputs.sin, &inputs.local_cos,
-                                 &inputs.local_sin, &inputs.position_ids, &inputs.extra})
-    if (argument->defined()) f.r.hold_in_graph(*argument);
 }
 
 }  // namespace
@@ -91,7 +114,8 @@ Tensor decoder_forward(Forward& f, const Architecture& architecture, ModelModule
     hidden = run_unit(f, architecture, unit, std::move(hidden), inputs);
     r.writer().leave();
   }
-  if (f.plan.checkpointing.mode == Checkpointing::full && f.plan.checkpointing.reentrant) hold_arguments(f, inputs);
+  if (f.plan.checkpointing.mode == Checkpointing::full && f.plan.checkpointing.reentrant && !argument_type(f))
+    hold_arguments(f, inputs);
   r.set_items(f.items.head);
   if (f.hooks != nullptr) hidden = f.hooks->before_head(std::move(hidden));
   hidden = architecture.finish(f, modules.outer, hidden);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -172,6 +173,8 @@ class ForwardHooks {
   virtual Tensor after_embedding(Tensor embedded) { return embedded; }
   virtual void before_layer(int unit, int layer) = 0;
   virtual void after_layer(int unit, int layer) = 0;
+  // The type to which the engine casts what a layer gets beside hidden states; none: as the model made it.
+  [[nodiscard]] virtual std::optional<DType> argument_type() const { return {}; }
   // The last layer's output on its way to the final norm; the logits.
   virtual Tensor before_head(Tensor hidden) { return hidden; }
   virtual Tensor after_head(Tensor logits) { return logits; }

@@ -17,12 +17,6 @@ Tensor without_last_position(Recorder& r, const Tensor& logits, const Shape& sha
   return part;
 }
 
-// Of one row the view is contiguous as it is.
-Tensor contiguous_without_last(Forward& f, const Tensor& logits, const Shape& shape) {
-  Tensor part = without_last_position(f.r, logits, shape);
-  return f.one_row() ? part : f.r.contiguous_copy(std::move(part), shape, "shifted logits");
-}
-
 Tensor loss_in_model(Forward& f, Tensor& logits, const Tensor& labels) {
   Recorder& r = f.r;
   const Tensor shifted_logits = shifted_in_model(f, logits);
@@ -57,6 +51,11 @@ Tensor loss_in_chunks(Forward& f, const Tensor& logits, const Tensor& labels) {
 }
 
 }  // namespace
+
+Tensor contiguous_without_last(Forward& f, const Tensor& logits, const Shape& shape) {
+  Tensor part = without_last_position(f.r, logits, shape);
+  return f.one_row() ? part : f.r.contiguous_copy(std::move(part), shape, "shifted logits");
+}
 
 std::int64_t loss_chunks(const Forward& f) { return ceil_div(f.r.symbols().evaluate(f.dims.N), f.plan.loss_chunk); }
 

@@ -29,4 +29,7 @@ namespace membill {
 // (modeling_llama.py of 4.45); `logits` are in fp32 from then on.
 [[nodiscard]] Tensor shifted_in_model(Forward& f, Tensor& logits);
 
+// logits[..., :-1, :].contiguous(): of one row the view is contiguous as it is.
+[[nodiscard]] Tensor contiguous_without_last(Forward& f, const Tensor& logits, const Shape& shape);
+
 }  // namespace membill

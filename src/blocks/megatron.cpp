@@ -16,13 +16,6 @@
 namespace membill {
 namespace {
 
-bool is_latent(const ModelSpec& model) {
-  return std::any_of(model.sections.begin(), model.sections.end(), [](const Section& section) {
-    return std::any_of(section.kinds.begin(), section.kinds.end(),
-                       [](const LayerKind& kind) { return kind.attention.latent; });
-  });
-}
-
 Size rotary_width(const Forward& f) {
   for (const auto& section : f.dims.kinds)
     for (const KindDims& kind : section)
@@ -52,11 +45,14 @@ Tensor bias_dropout_add(Forward& f, const Tensor& x, Parameter* bias, const Tens
   return out;
 }
 
-// Whether selective recompute names `module`.
-bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
-  if (plan.checkpointing.mode == Checkpointing::full) return false;
-  const std::vector<std::string>& names = plan.checkpointing.selective;
-  return std::find(names.begin(), names.end(), module) != names.end();
+// A norm of the layer, whose output selective recompute may let go of.
+Tensor layer_norm_of(Forward& f, Module& module, const Tensor& x, DiscardedResults& output) {
+  if (!recomputes_module(f.plan, "layernorm")) return megatron_norm(f, module, x);
+  const auto norm = [&f, &module](const std::vector<Tensor>& inputs) {
+    const ItemScope scope(f.r, f.items.block);
+    return std::vector<Tensor>{megatron_norm(f, module, inputs.front())};
+  };
+  return output.run(f.r, {x}, norm).front();
 }
 
 }  // namespace
@@ -80,7 +76,7 @@ std::vector<Tensor> MegatronArchitecture::lasting(Forward& f) const {
   std::vector<Tensor> kept;
   const Size width = rotary_width(f);
   const std::int64_t tables =
-      is_latent(f.model) ? f.model.layers + next_token_layers(f.plan) : f.plan.parallel.virtual_pp;
+      has_latent_attention(f.model) ? f.model.layers + next_token_layers(f.plan) : f.plan.parallel.virtual_pp;
   for (std::int64_t table = 0; table < tables && !width.is_zero(); ++table)
     kept.push_back(r.empty({f.dims.s, width}, DType::fp32, "rotary angles", r.writer().item("weights.buffers")));
   for (Tensor& dummy : dummy_gradients(f)) kept.push_back(std::move(dummy));
@@ -93,9 +89,9 @@ CheckpointEnd MegatronArchitecture::after_checkpoint(const std::vector<Modules*>
   return held_by_routers(layers);
 }
 
-std::vector<Tensor> MegatronArchitecture::attention_parts(Forward& f, const LayerContext& layer,
-                                                          const Tensor& hidden) const {
-  if (layer.kind.attention.latent) return latent_parts(f, layer, hidden);
+std::vector<Tensor> MegatronArchitecture::attention_parts(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                                          DiscardedResults& projected) const {
+  if (layer.kind.attention.latent) return latent_parts(f, layer, hidden, projected);
   const KindDims& dims = layer.dims;
   const Modules& modules = layer.modules;
   Module& projection = modules.at("self_attention.linear_qkv");
@@ -117,14 +113,16 @@ std::vector<Tensor> MegatronArchitecture::attention_parts(Forward& f, const Laye
 
 Tensor MegatronArchitecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
                                        const Tensor& mask) const {
-  std::vector<Tensor> parts = attention_parts(f, layer, hidden);
+  DiscardedResults projected;
+  std::vector<Tensor> parts = attention_parts(f, layer, hidden, projected);
   const CoreAttention core{layer.dims, layer.kind, mask};
   const auto attend = [&f, core](const std::vector<Tensor>& of_core) {
     const ItemScope scope(f.r, f.items.block);
     return megatron_core_attention(f, core, of_core);
   };
-  const Tensor context =
+  Tensor context =
       recomputes_module(f.plan, "core_attn") ? f.r.checkpoint_parts(std::move(parts), attend) : attend(parts);
+  context = projected.discard(f.r, context);
   return row_linear(f, layer.modules.at("self_attention.linear_proj"), context);
 }
 
@@ -133,11 +131,14 @@ Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
   const Modules& modules = layer.modules;
   Tensor residual = hidden;
   {
-    const Tensor attended = attention(f, layer, megatron_norm(f, modules.at("input_layernorm"), hidden), inputs.mask);
+    DiscardedResults norm;
+    Tensor attended = attention(f, layer, layer_norm_of(f, modules.at("input_layernorm"), hidden, norm), inputs.mask);
+    attended = norm.discard(f.r, attended);
     hidden = bias_dropout_add(f, attended, modules.at("self_attention.linear_proj").bias.get(), residual);
   }
   residual = hidden;
-  const Tensor normed = megatron_norm(f, modules.at("pre_mlp_layernorm"), hidden);
+  DiscardedResults norm;
+  const Tensor normed = layer_norm_of(f, modules.at("pre_mlp_layernorm"), hidden, norm);
   Module* second = modules.find("mlp.linear_fc2");
   const auto feed = [&f, layer, second](const Tensor& x) {
     const ItemScope scope(f.r, f.items.block);
@@ -145,9 +146,9 @@ Tensor MegatronArchitecture::layer(Forward& f, const LayerContext& layer, Tensor
                              : megatron_mlp(f, layer.modules.at("mlp.linear_fc1"), *second, layer.dims.f, x);
   };
   const bool again = recomputes_module(f.plan, second == nullptr ? "moe" : "mlp");
-  const Tensor fed =
-      again ? f.r.checkpoint(normed, {.reentrant = true, .finished = held_by_routers({&layer.modules})}, feed)
-            : feed(normed);
+  Tensor fed = again ? f.r.checkpoint(normed, {.reentrant = true, .finished = held_by_routers({&layer.modules})}, feed)
+                     : feed(normed);
+  fed = norm.discard(f.r, fed);
   const ItemScope scope(f.r, f.items.boundary);
   return bias_dropout_add(f, fed, second != nullptr ? second->bias.get() : nullptr, residual);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "blocks/architecture.h"
+#include "program/discarded.h"
 
 namespace membill {
 
@@ -22,7 +23,8 @@ class MegatronArchitecture final : public Architecture {
   [[nodiscard]] std::string_view head_name() const override { return "output_layer"; }
 
  private:
-  [[nodiscard]] std::vector<Tensor> attention_parts(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
+  [[nodiscard]] std::vector<Tensor> attention_parts(Forward& f, const LayerContext& layer, const Tensor& hidden,
+                                                    DiscardedResults& projected) const;
   [[nodiscard]] Tensor attention(Forward& f, const LayerContext& layer, const Tensor& hidden, const Tensor& mask) const;
 };
 

@@ -8,6 +8,7 @@
 #include "blocks/megatron_mlp.h"
 #include "blocks/megatron_parallel.h"
 #include "blocks/megatron_router.h"
+#include "program/discarded.h"
 
 namespace membill {
 namespace {
@@ -115,8 +116,15 @@ Tensor grouped_linear(Forward& f, const LayerContext& layer, const char* linear,
 // experts.py TEGroupedMLP.
 Tensor run_experts_together(Forward& f, const LayerContext& layer, const Tensor& rows, const Tensor& weights) {
   const Tensor both = grouped_linear(f, layer, "linear_fc1", rows);
-  const Tensor active = weighted_activation(f.r, both, weights, layer.dims.expert_width);
-  return grouped_linear(f, layer, "linear_fc2", active);
+  const auto activate = [&f, width = layer.dims.expert_width](const std::vector<Tensor>& inputs) {
+    const ItemScope scope(f.r, f.items.block);
+    return std::vector<Tensor>{weighted_activation(f.r, inputs[0], inputs[1], width)};
+  };
+  DiscardedResults activated;
+  const Tensor active = recomputes_module(f.plan, "moe_act")
+                            ? activated.run(f.r, {both, weights}, activate).front()
+                            : weighted_activation(f.r, both, weights, layer.dims.expert_width);
+  return activated.discard(f.r, grouped_linear(f, layer, "linear_fc2", active));
 }
 
 Tensor run_experts(Forward& f, const LayerContext& layer, const Tensor& rows, const Tensor& weights) {
@@ -207,7 +215,14 @@ Tensor run_shared_experts(Forward& f, const LayerContext& layer, Module& first, 
 
 Tensor megatron_moe(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   Module* shared = layer.modules.find("mlp.shared_experts.linear_fc1");
-  const Tensor beside = shared != nullptr ? run_shared_experts(f, layer, *shared, hidden) : Tensor();
+  const auto run_shared = [&f, layer, shared](const Tensor& x) {
+    const ItemScope scope(f.r, f.items.block);
+    return run_shared_experts(f, layer, *shared, x);
+  };
+  Tensor beside;
+  if (shared != nullptr)
+    beside = recomputes_module(f.plan, "shared_experts") ? f.r.checkpoint(hidden, {.reentrant = true}, run_shared)
+                                                         : run_shared(hidden);
   const MegatronRouting routing = megatron_route(f, layer, hidden);
   const ExpertRows sizes = expert_rows(f, layer.dims.top, layer.kind.moe->experts * f.plan.parallel.ep);
   Tensor out = expert_plan(f.plan).gathers ? gather(f, layer, routing, hidden, sizes)

@@ -104,7 +104,11 @@ std::vector<Tensor> next_token_states(Forward& f, const Architecture& architectu
     const auto body = [&f, &architecture, &outer, layer](const std::vector<Tensor>& parts) {
       return run_next_token_layer(f, architecture, outer, layer, parts);
     };
-    hidden = again ? r.checkpoint_parts(std::move(inputs), body) : body(inputs);
+    // The layer's router holds the recomputed graph until its next forward.
+    const auto held = [router = layer.modules.find("mlp.router")](std::vector<Tensor> ends) {
+      if (router != nullptr) router->remains = std::move(ends);
+    };
+    hidden = again ? r.checkpoint_parts(std::move(inputs), body, held) : body(inputs);
     states.push_back(hidden);
   }
   hidden.drop();

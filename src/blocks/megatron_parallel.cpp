@@ -141,6 +141,12 @@ Size heads_of(const Forward& f) {
 
 }  // namespace
 
+bool recomputes_module(const TrainingPlan& plan, std::string_view module) {
+  if (plan.checkpointing.mode == Checkpointing::full) return false;
+  const std::vector<std::string>& names = plan.checkpointing.selective;
+  return std::find(names.begin(), names.end(), module) != names.end();
+}
+
 Size stream_rows(const Forward& f) {
   return splits_sequence(f) ? f.r.symbols().ceil_div(f.dims.N, Size(f.plan.parallel.tp)) : f.dims.N;
 }
@@ -305,7 +311,9 @@ Tensor global_memory_buffer(Forward& f) {
   Recorder& r = f.r;
   // Adapters' second matrices gather what their first ones made; frozen linears gather elsewhere.
   // The next-token layers' projection takes two states of each token.
-  const Size whole = next_token_layers(f.plan) > 0 ? f.dims.h * Size(2) : f.dims.h;
+  const std::vector<Section>& sections = f.model.sections;
+  const bool predicts = std::any_of(sections.begin(), sections.end(), is_next_token_part);
+  const Size whole = predicts ? f.dims.h * Size(2) : f.dims.h;
   const Size width = f.plan.method == Method::lora ? f.dims.r : whole;
   Size elements = splits_sequence(f) ? f.dims.N * width : Size();
   const auto hold = [&](const Size& wanted) {

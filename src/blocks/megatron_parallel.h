@@ -3,9 +3,14 @@
 // gathered in the global memory buffer, once in forward and again in backward.
 #pragma once
 
+#include <string_view>
+
 #include "blocks/forward.h"
 
 namespace membill {
+
+// Whether selective recompute names `module`.
+[[nodiscard]] bool recomputes_module(const TrainingPlan& plan, std::string_view module);
 
 // Rows of the residual stream that a rank holds: N, or N/t with sequence parallelism.
 [[nodiscard]] Size stream_rows(const Forward& f);

@@ -6,6 +6,9 @@
 #include "base/release.h"
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
+#include "blocks/megatron_latent.h"
+#include "blocks/megatron_parallel.h"
+#include "blocks/megatron_router.h"
 #include "blocks/sequence_spread.h"
 #include "catalog/plan_fields/words.h"
 #include "estimate/checks.h"
@@ -41,16 +44,13 @@ const MoeShape* first_moe(const ModelSpec& model) {
   return nullptr;
 }
 
-// Types whose linears AutoTP divides one by one. A tied head gets no part of its own in DeepSpeed 0.19.8.
+// Types whose linears AutoTP divides one by one.
 void check_split_layers(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
   constexpr std::array kTypes{std::string_view("llama"), std::string_view("mistral"), std::string_view("qwen2"),
                               std::string_view("qwen3")};
   if (!splits_layers(plan)) return;
   if (std::find(kTypes.begin(), kTypes.end(), model.model_type) == kTypes.end())
     problems.add({"", "parallel.tp", "AutoTP is not billed for model type " + model.model_type, "parallel.tp 1"});
-  if (model.tied_embeddings)
-    problems.add(
-        {"", "parallel.tp", "AutoTP over a head that is tied to the embedding is not billed", "parallel.tp 1"});
   divides(plan.parallel.tp, model.vocab, "parallel.tp", "rows of the vocabulary", problems);
 }
 
@@ -91,6 +91,22 @@ void check_stages(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   "the layers between the first and the last stage do not come out even: " +
                       std::to_string(model.layers) + " layers, " + std::to_string(p.pp) + " stages",
                   ""});
+}
+
+// megatron-core 0.16 transformer_block.py _checkpointed_forward: the last group of a uniform recompute is as long as the others.
+void check_groups(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const CheckpointPlan& c = plan.checkpointing;
+  const std::int64_t group = c.layers.value_or(1), chunks = plan.parallel.virtual_pp;
+  if (plan.engine != Engine::megatron || c.mode != Checkpointing::full || c.method == "block") return;
+  if (group < 1 || chunks < 1 || plan.parallel.pp < 1) return;
+  const StageLayers stages = layers_of_stages(model.layers, plan);
+  for (const std::int64_t layers : {stages.first, stages.middle, stages.last})
+    if (layers > 0 && layers % chunks == 0 && layers / chunks % group != 0)
+      return problems.add(
+          {"", "checkpointing.layers",
+           std::to_string(group) + " does not divide the " + std::to_string(layers / chunks) +
+               " layers that a stage runs at once: Megatron's uniform recompute runs past the last of them",
+           "method block"});
 }
 
 void check_pipeline(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
@@ -199,6 +215,17 @@ void check_capacity(const TrainingPlan& plan, Problems& problems) {
     problems.add({"", key, "needs a capacity", "sharding.moe_expert_capacity_factor 1.0"});
   if (engine_word(plan, "moe_token_dispatcher_type", "alltoall") == "allgather")
     problems.add({"", key, "the all-gather dispatcher does not pad", "sharding.moe_token_dispatcher_type alltoall"});
+}
+
+// megatron-core 0.16 transformer/transformer_config.py: what else recompute_modules need.
+void check_recomputed_modules(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  if (plan.engine != Engine::megatron) return;
+  if (recomputes_module(plan, "moe_act") && !expert_plan(plan).grouped)
+    problems.add(
+        {"", "checkpointing", "moe_act is recomputed in grouped experts only", "sharding.moe_grouped_gemm true"});
+  if (recomputes_module(plan, "mla_up_proj") && !has_latent_attention(model))
+    problems.add({"", "checkpointing", "the model has no latent attention whose mla_up_proj could be recomputed",
+                  "selective:core_attn"});
 }
 
 void check_experts(const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware, Problems& problems) {
@@ -345,6 +372,8 @@ void check_degrees(const ModelSpec& model, const TrainingPlan& plan, const Hardw
   check_megatron(model, plan, problems);
   check_experts(model, plan, hardware, problems);
   check_capacity(plan, problems);
+  check_recomputed_modules(model, plan, problems);
+  check_groups(model, plan, problems);
   check_saved_activations(plan, problems);
   check_optimizer_place(plan, problems);
   check_deepspeed_checkpoint(model, plan, problems);

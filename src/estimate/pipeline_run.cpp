@@ -149,6 +149,12 @@ void PipelineRun::send(const PipelineTurn& turn) {
   output = std::move(sent);
 }
 
+// AccumulateGrad takes what nobody else holds, and copies what a router holds of a recomputed layer.
+Tensor PipelineRun::accumulated(Tensor gradient) {
+  if (!gradient.defined() || gradient.sole_owner()) return gradient;
+  return f_.r.empty(gradient.shape(), gradient.dtype(), "gradient for the stage before", f_.items.gradients);
+}
+
 void PipelineRun::backward(const PipelineTurn& turn) {
   Recorder& r = f_.r;
   r.writer().moment("backward");
@@ -166,7 +172,7 @@ void PipelineRun::backward(const PipelineTurn& turn) {
   }
   r.drop_graph();
   const bool first = is_first(turn.chunk);
-  input_gradient_ = first ? Tensor() : std::move(pass->leaf.gradient);
+  input_gradient_ = first ? Tensor() : accumulated(std::move(pass->leaf.gradient));
   // megatron-core 0.16 transformer_block.py set_input_tensor
   if (!first && turn.micro_batch == place_.micro_batches - 1) held_[turn.chunk] = {pass->input, input_gradient_};
   if (is_interleaved()) return;

@@ -38,6 +38,7 @@ class PipelineRun {
   [[nodiscard]] Tensor run_chunk(Pass& pass, std::int64_t chunk);
   [[nodiscard]] Tensor received(const char* label);
   void receive_gradient(const PipelineTurn& turn);
+  [[nodiscard]] Tensor accumulated(Tensor gradient);
   void send(const PipelineTurn& turn);
   void drop_finished() {
     finished_input_.drop();

@@ -7,10 +7,11 @@
 namespace membill {
 namespace {
 
-// deepspeed 0.19 module_inject/layers.py: LinearLayer divides rows of the weight, LinearAllreduce columns; the head's rows are divided.
-void split(TensorSpec& tensor, std::int64_t ranks) {
-  const bool rows =
-      tensor.split == SplitAxis::column || (tensor.split == SplitAxis::vocab && tensor.role == TensorRole::head);
+// deepspeed 0.19 module_inject/layers.py: LinearLayer divides rows of the weight, LinearAllreduce columns; the head's rows are divided, and
+// those of an embedding that it is tied to.
+void split(TensorSpec& tensor, bool tied, std::int64_t ranks) {
+  const bool words = tensor.split == SplitAxis::vocab && (tied || tensor.role == TensorRole::head);
+  const bool rows = tensor.split == SplitAxis::column || words;
   if (rows) tensor.shape.front() /= ranks;
   if (tensor.split == SplitAxis::row) tensor.shape.back() /= ranks;
 }
@@ -22,7 +23,7 @@ ModelSpec split_model(const ModelSpec& model, std::int64_t ranks) {
   part.stated_parameters.reset();
   for (Section& section : part.sections)
     for (LayerKind& kind : section.kinds) {
-      for (TensorSpec& tensor : kind.tensors) split(tensor, ranks);
+      for (TensorSpec& tensor : kind.tensors) split(tensor, model.tied_embeddings, ranks);
       kind.attention.heads /= ranks;
       kind.attention.kv_heads /= ranks;
       kind.mlp.intermediate /= ranks;

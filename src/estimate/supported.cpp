@@ -60,12 +60,16 @@ std::string unbilled_stage(const Plan& plan) {
   return stage + " with engine " + std::string(word_of(kEngineWords, plan.engine));
 }
 
-// Megatron's own: full with its methods, and some of the modules that selective recompute knows.
+// Modules that selective recompute knows (megatron-core 0.16 transformer/transformer_config.py).
+constexpr std::array<std::string_view, 7> kRecomputed = {"core_attn", "mlp",         "moe",           "layernorm",
+                                                         "moe_act",   "mla_up_proj", "shared_experts"};
+
+// Megatron's own: full with its methods, and modules by name.
 std::string unbilled_recompute(const CheckpointPlan& c) {
   if (c.offload) return "offload";
   if (c.mode != Checkpointing::selective) return {};
   for (const std::string& module : c.selective)
-    if (module != "core_attn" && module != "mlp" && module != "moe") return "selective " + module;
+    if (std::find(kRecomputed.begin(), kRecomputed.end(), module) == kRecomputed.end()) return "selective " + module;
   return {};
 }
 
@@ -102,9 +106,9 @@ bool is_packed_elsewhere(const Plan& plan) {
   const WeightFormatRow& row = weight_format(plan.weights);
   if (!row.quantized || row.packing == Packing::bitsandbytes || row.packing == Packing::llm_int8) return false;
   // Codes are buffers or of types that DeepSpeed 0.19 runtime/engine.py CASTABLE_DTYPES lacks: below stage 3 it leaves them as they are.
-  // gptqmodel's are buffers, which nobody shards. HQQ's are parameters of integers: stage 3 divides them, FSDP1 refuses them.
+  // gptqmodel's are buffers, which nobody shards. HQQ's are parameters of integers: stage 3 and FSDP2 divide them, FSDP1 refuses them.
   const bool below_3 = plan.engine == Engine::deepspeed && plan.sharding.zero < 3;
-  const bool sharded = (codes_are_buffers(plan) && plan.engine == Engine::fsdp2) ||
+  const bool sharded = ((codes_are_buffers(plan) || codes_are_integers(plan)) && plan.engine == Engine::fsdp2) ||
                        (shards_or_keeps_codes(row.packing) && plan.engine == Engine::deepspeed);
   const bool whole = (below_3 || sharded || is_one_of(plan.engine, {Engine::torch, Engine::ddp})) &&
                      is_one_of(plan.implementation, {Implementation::hf, Implementation::liger});
@@ -129,8 +133,8 @@ std::string unbilled_fsdp(const Plan& plan) {
   if (second && s.fsdp == "no_shard") return "FSDP's no_shard";
   if (s.offload == "optimizer" || s.offload == "nvme") return "offload " + s.offload;
   if (second && engine_word(plan, "wrap", "") == "peft") return "FSDP2 with PEFT's wrapping";
-  const bool four_bits = is_4bit(plan.weights);
-  if (weight_format(plan.weights).quantized && !four_bits && !(second && codes_are_buffers(plan)))
+  const bool four_bits = is_4bit(plan.weights), divides_codes = codes_are_buffers(plan) || codes_are_integers(plan);
+  if (weight_format(plan.weights).quantized && !four_bits && !(second && divides_codes))
     return "FSDP over " + std::string(weight_format(plan.weights).name);
   const bool floating = engine_word(plan, "quant_storage", "uint8") != "uint8";
   const bool torchao = plan.implementation == Implementation::torchtune;
@@ -285,7 +289,7 @@ constexpr std::array kLimits{
             return std::string(row.name) + (row.adapters ? " in such a job" : " in training");
           },
           "fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with adapters on one card, ddp or ZeRO below stage "
-          "3; gptq and awq with FSDP2 and ZeRO-3, too, hqq with ZeRO-3"},
+          "3; gptq, awq and hqq with FSDP2 and ZeRO-3, too"},
     Limit{"precision", [](const Plan& p) { return unless(p.precision != Precision::fp8, regime(p.precision).name); },
           "fp32, amp-bf16, amp-fp16, pure-bf16, pure-fp16, master-bf16, master-fp16"},
     Limit{"optimizer", unbilled_optimizer, "every row of membill optimizers but badam, lisa"},
@@ -298,7 +302,7 @@ constexpr std::array kLimits{
     Limit{"checkpointing", unbilled_checkpointing,
           "none, full, selective:ops: with aten.mm, addmm, bmm, _grouped_mm, _softmax, silu, gelu, "
           "_scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention; with engine megatron "
-          "selective:core_attn,mlp,moe"},
+          "selective:core_attn,mlp,moe,layernorm,moe_act,mla_up_proj,shared_experts"},
     Limit{"attention",
           [](const Plan& p) {
             const bool own = p.attention == AttentionKernel::fused_softmax && !runs_megatron_layers(p);

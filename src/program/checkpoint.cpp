@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "program/leaves.h"
 #include "program/recorder.h"
 #include "program/saved_on_host.h"
 
@@ -268,33 +269,9 @@ Recorder::OperatorResult Recorder::result_of(AtenOperator op, const Shape& shape
   return {std::exchange(kept->second, Tensor()), false};
 }
 
-namespace {
-
-// A detached copy of each input that gives its gradient to a leaf of its own.
-struct Leaves {
-  std::vector<Parameter> parameters;
-  std::vector<Tensor> inputs;
-
-  Leaves(Recorder& recorder, const std::vector<Tensor>& kept) : parameters(kept.size()) {
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      Tensor again = recorder.detach(kept[i]);
-      again.body().requires_grad = kept[i].requires_grad();
-      again.body().leaf = again.requires_grad() ? &parameters[i] : nullptr;
-      inputs.push_back(std::move(again));
-    }
-  }
-
-  Gradients gradients() {
-    Gradients result;
-    for (Parameter& parameter : parameters) result.push_back(std::move(parameter.gradient));
-    return result;
-  }
-};
-
-}  // namespace
-
 Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
-                                  const std::function<Tensor(const std::vector<Tensor>&)>& body) {
+                                  const std::function<Tensor(const std::vector<Tensor>&)>& body,
+                                  const std::function<void(std::vector<Tensor>)>& finished) {
   if (!grad_enabled_) return body(inputs);
   grad_enabled_ = false;
   Tensor output = detach(body(inputs));
@@ -303,7 +280,7 @@ Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
   edges.reserve(inputs.size());
   for (const Tensor& input : inputs) edges.push_back(edge(input));
   if (std::none_of(edges.begin(), edges.end(), [](const Edge& e) { return e.valid(); })) return output;
-  record({&output}, std::move(edges), [kept = std::move(inputs), body](Recorder& recorder, Gradients& gradients) {
+  const auto backward = [kept = std::move(inputs), body, finished](Recorder& recorder, Gradients& gradients) {
     Leaves leaves(recorder, kept);
     const ItemPair backward_items = recorder.items();
     recorder.set_grad_enabled(true);
@@ -311,8 +288,16 @@ Tensor Recorder::checkpoint_parts(std::vector<Tensor> inputs,
     recorder.set_grad_enabled(false);
     recorder.set_items(backward_items);
     recorder.backward_from({again}, gradients);
-    return leaves.gradients();
-  });
+    Gradients made = leaves.gradients();
+    if (!finished) return made;
+    std::vector<Tensor> ends;
+    for (const Tensor& input : kept) ends.push_back(recorder.detach(input));
+    for (const Tensor& gradient : made)
+      if (gradient.defined()) ends.push_back(recorder.detach(gradient));
+    finished(std::move(ends));
+    return made;
+  };
+  record({&output}, std::move(edges), backward);
   return output;
 }
 

@@ -171,8 +171,10 @@ class Recorder {
   OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label);
   OperatorResult result_of(AtenOperator op, const Shape& shape, DType dtype, const char* label, ItemId item);
 
-  // The reentrant kind over a function of several tensors, which are all kept.
-  Tensor checkpoint_parts(std::vector<Tensor> inputs, const std::function<Tensor(const std::vector<Tensor>&)>& body);
+  // The reentrant kind over a function of several tensors, which are all kept. `finished` gets them and their gradients after its
+  // backward.
+  Tensor checkpoint_parts(std::vector<Tensor> inputs, const std::function<Tensor(const std::vector<Tensor>&)>& body,
+                          const std::function<void(std::vector<Tensor>)>& finished = {});
 
   // x stays until the graph that is being recorded is freed: an attribute of an autograd function's context, which no saved-tensor
   // hook sees. drop_graph() frees what is held; leave_graph() does not, and drop_left_graph() frees what was left.

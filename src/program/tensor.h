@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "membill/units.h"
@@ -25,7 +26,12 @@ class Storage {
       : writer_(writer), number_(writer.allocate(bytes, item, label)), item_(item) {}
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
-  ~Storage() { writer_.release(number_); }
+  ~Storage() { give_up(); }
+  // The memory goes while tensors still refer to it (untyped_storage().resize_(0)), and comes back.
+  void give_up() {
+    if (number_ != kGivenUp) writer_.release(std::exchange(number_, kGivenUp));
+  }
+  void take_again(const Size& bytes, const char* label) { number_ = writer_.allocate(bytes, item_, label); }
   void set_item(ItemId item) {
     writer_.set_item(number_, item);
     item_ = item;
@@ -33,6 +39,7 @@ class Storage {
   [[nodiscard]] ItemId item() const { return item_; }
 
  private:
+  static constexpr int kGivenUp = -1;
   TraceWriter& writer_;
   int number_;
   ItemId item_;

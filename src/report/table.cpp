@@ -196,11 +196,22 @@ class Table {
     return "1";
   }
 
+  // Host memory has a verdict of its own, where a node's is known.
+  void host_verdict() {
+    const ReportHardware& machine = report_.hardware;
+    const std::int64_t each = report_.totals.host.likely.value_or(0);
+    if (!machine.host_bytes || each == 0) return;
+    const std::int64_t needed = checked_mul(each, machine.count / machine.nodes);
+    block("HOST", fmt::format("{}: {} of {} a node", needed <= *machine.host_bytes ? "fits" : "does-not-fit",
+                              size_text(needed), size_text(*machine.host_bytes)));
+  }
+
   void verdict() {
     const Verdict& verdict = report_.verdict;
     if (!report_.peak_moment.empty()) block("PEAK", "in " + peak_text(report_));
     if (verdict.capacity) block("CAPACITY", size_text(*verdict.capacity));
     if (verdict.headroom) block("HEADROOM", size_text(*verdict.headroom));
+    host_verdict();
     if (verdict.smallest_card)
       block("SMALLEST", size_text(*verdict.smallest_card) + " for the allocator is the least that survives");
     const std::string because = because_text(report_);

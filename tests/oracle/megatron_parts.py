@@ -194,6 +194,15 @@ class EvenRouter:
         gather.dispatch_postprocess = gathered
 
 
+def no_fp8():
+    """What 0.16.1's CheckpointWithoutOutput asks Transformer Engine for, fp8 or not."""
+    import contextlib
+    import types
+    from megatron.core.tensor_parallel import random
+    random.FP8GlobalStateManager = types.SimpleNamespace(is_fp8_enabled=lambda: False, get_fp8_recipe=lambda: None)
+    random.activation_recompute_forward = random.fp8_autocast = lambda **named: contextlib.nullcontext()
+
+
 def no_timing_of_kernels():
     """Inductor times its candidates; on the phantom all take no time, and it would repeat them for ever."""
     import torch._inductor.runtime.benchmarking as timing

@@ -102,7 +102,7 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
           c.plan.weights = WeightFormat::mxfp4;
         }) ==
         "weights: mxfp4 in training is not billed yet (fp32, bf16, fp16, int8, nf4, fp4; fp8, gptq, awq and hqq with "
-        "adapters on one card, ddp or ZeRO below stage 3; gptq and awq with FSDP2 and ZeRO-3, too, hqq with ZeRO-3)\n");
+        "adapters on one card, ddp or ZeRO below stage 3; gptq, awq and hqq with FSDP2 and ZeRO-3, too)\n");
   CHECK(found([](Case& c) {
           c.plan.checkpointing.mode = Checkpointing::selective;
           c.plan.checkpointing.selective = {"mlp"};
@@ -111,7 +111,7 @@ TEST_CASE("what this version does not bill is one line each", "[validate]") {
         "_grouped_mm, "
         "_softmax, silu, gelu, _scaled_dot_product_flash_attention, _scaled_dot_product_efficient_attention; with "
         "engine megatron "
-        "selective:core_attn,mlp,moe)\n");
+        "selective:core_attn,mlp,moe,layernorm,moe_act,mla_up_proj,shared_experts)\n");
 }
 
 TEST_CASE("preference stages want a causal language model", "[validate]") {

@@ -78,6 +78,10 @@ class Fsdp2 : public EngineRun, public ForwardHooks, public ParameterReader {
   void after_layer(int unit, int layer) override {
     if (Fsdp2Unit* now = find(unit, layer)) leave(*now);
   }
+  // _fsdp_state.py _pre_forward: MixedPrecisionPolicy's cast_forward_inputs
+  [[nodiscard]] std::optional<DType> argument_type() const override {
+    return layers_.empty() ? std::nullopt : gathered_dtype(plan_);
+  }
   // The model returns logits; the root's backward begins with their gradient.
   [[nodiscard]] bool loss_is_outside() const { return gathers_token_losses(plan_); }
   // Under PEFT accelerate finds no final norm (fsdp_utils.py _find_final_norm): a head that is only read stays sharded, and DTensor's

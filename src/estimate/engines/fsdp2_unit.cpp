@@ -25,7 +25,7 @@ void Fsdp2Builder::add(Fsdp2Unit& unit, Module& module) {
 }
 
 // bnb_4bit_quant_storage: packed codes seen as a column of a floating type are cut like any tensor. Of torchao's NF4 codes, scales and
-// scales of scales are, each in its type (dtypes/nf4tensor.py fsdp_pre_all_gather).
+// scales of scales are, each in its type (dtypes/nf4tensor.py fsdp_pre_all_gather). hqq's codes are integers, a row a group.
 void Fsdp2Builder::add_codes(Fsdp2Unit& unit, Module& module) {
   QuantizedWeight& weight = *module.quantized;
   if (weight.torchao) {
@@ -34,15 +34,21 @@ void Fsdp2Builder::add_codes(Fsdp2Unit& unit, Module& module) {
                i == weight.codes_at ? "weights.base" : "weights.quantization");
     return;
   }
+  if (codes_are_integers(plan_)) {
+    const std::int64_t group = plan_.quantization.group_size.value_or(weight_format(plan_.weights).group);
+    return add_part(unit, module, weight.codes(), weight.codes().dtype(), "weights.base",
+                    std::max<std::int64_t>(group, 1));
+  }
   const DType type = code_storage(plan_);
   if (type != DType::uint8) add_part(unit, module, weight.codes(), type, "weights.base");
 }
 
-void Fsdp2Builder::add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item) {
+void Fsdp2Builder::add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item,
+                            std::int64_t width) {
   auto part = std::make_unique<Parameter>();
   const Size bytes = packed.shape().elements() * Size(bytes_per_element(packed.dtype()));
-  part->leading = r_.symbols().ceil_div(bytes, Size(bytes_per_element(type)));
-  part->value = r_.placeholder({part->leading, Size(1)}, type);
+  part->leading = r_.symbols().ceil_div(bytes, Size(bytes_per_element(type) * width));
+  part->value = r_.placeholder({part->leading, Size(width)}, type);
   part->unit = module.weight.unit;
   part->label = module.weight.label;
   part->item = r_.writer().item(item);

@@ -46,7 +46,8 @@ class Fsdp2Builder {
  private:
   void add(Fsdp2Unit& unit, Parameter& whole, DType stored, std::unique_ptr<Parameter> codes = nullptr);
   void add_codes(Fsdp2Unit& unit, Module& module);
-  void add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item);
+  void add_part(Fsdp2Unit& unit, const Module& module, Tensor& packed, DType type, const char* item,
+                std::int64_t width = 1);
 
   Recorder& r_;
   const TrainingPlan& plan_;

@@ -68,8 +68,12 @@ bool codes_are_buffers(const TrainingPlan& plan) {
   return packing == Packing::gptq || packing == Packing::awq;
 }
 
+bool codes_are_integers(const TrainingPlan& plan) {
+  return weight_format(plan.weights).packing == Packing::half_quadratic;
+}
+
 bool shards_codes(const TrainingPlan& plan) {
-  return is_fsdp(plan) && shards_parameters(plan) && code_storage(plan) != DType::uint8;
+  return is_fsdp(plan) && shards_parameters(plan) && (code_storage(plan) != DType::uint8 || codes_are_integers(plan));
 }
 
 DType code_storage(const TrainingPlan& plan) {

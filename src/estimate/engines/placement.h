@@ -43,7 +43,9 @@ struct DataRanks {
 [[nodiscard]] bool runs_megatron_layers(const TrainingPlan& plan);
 // Whether the packed codes are buffers of their modules, as gptqmodel's are: no engine shards them.
 [[nodiscard]] bool codes_are_buffers(const TrainingPlan& plan);
-// Whether FSDP cuts the packed codes of quantised weights: only as a floating type (bnb_4bit_quant_storage).
+// Whether the packed codes are parameters of an integer type, a row a group, as hqq's are.
+[[nodiscard]] bool codes_are_integers(const TrainingPlan& plan);
+// Whether FSDP cuts the packed codes of quantised weights: bitsandbytes' only as a floating type (bnb_4bit_quant_storage).
 [[nodiscard]] bool shards_codes(const TrainingPlan& plan);
 // A parameter's tensor: allocated, or a placeholder in the type that modules compute with.
 [[nodiscard]] Tensor place_parameter(Recorder& recorder, const TrainingPlan& plan, const Shape& shape, DType dtype,

@@ -23,7 +23,7 @@ class Zero12 : public EngineRun {
         bucket_elements_(reduce_bucket_elements(plan, hidden)),
         rank_(data_ranks(plan, hardware).own),
         overlaps_(engine_flag(plan, "overlap_comm", false)),
-        contiguous_(engine_flag(plan, "contiguous_gradients", true)),
+        contiguous_(engine_flag(plan, "contiguous_gradients", true) || plan.sharding.offload != "none"),
         on_host_(plan.sharding.offload != "none"),
         type_(deepspeed_dtype(plan)),
         in_fp32_(accumulation_dtype(plan) != type_),
