@@ -31,17 +31,6 @@ constexpr std::array kEssential{Essential{"per_device_train_batch_size", "batch"
                                 Essential{"load_in_4bit", "weights", "--weights WORD"},
                                 Essential{"load_in_8bit", "weights", "--weights WORD"}};
 
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTrainers{{{"SFT", "sft"},
-                                                                                   {"DPO", "dpo"},
-                                                                                   {"ORPO", "orpo"},
-                                                                                   {"CPO", "cpo"},
-                                                                                   {"KTO", "kto"},
-                                                                                   {"Reward", "reward"},
-                                                                                   {"GRPO", "grpo"},
-                                                                                   {"RLOO", "rloo"},
-                                                                                   {"PPO", "ppo"},
-                                                                                   {"Unsloth", "sft"}}};
-
 // TRL's trainer of a class ("SFTTrainer", "DPOConfig", Unsloth's "UnslothTrainer"); empty: none of TRL's.
 std::string trl_trainer(const std::string& name) {
   for (const auto& [start, trainer] : kTrainers)
@@ -318,9 +307,11 @@ class PythonReader {
 
   // The adapters' base is its own reference, unless the program loads another.
   void warn_of_reference() {
-    const PythonArgument* given = trainer_at_ != nullptr ? trainer_at_->find("ref_model") : nullptr;
-    const bool loads = given != nullptr && program_.call_of(given->value) != nullptr;
-    if (loads && (lora_ != nullptr || peft_ != nullptr))
+    const PythonCall* trainer = trainer_ == "dpo" && (lora_ != nullptr || peft_ != nullptr) ? trainer_at_ : nullptr;
+    if (trainer == nullptr) return;
+    const bool placed = trainer->arguments.size() > 1 && trainer->arguments[1].keyword.empty();
+    const PythonArgument* given = placed ? &trainer->arguments[1] : trainer->find("ref_model");
+    if (given != nullptr && program_.call_of(given->value) != nullptr)
       job_.source.warnings.emplace_back("ref_model is another copy of the model, which is not billed beside adapters");
   }
 

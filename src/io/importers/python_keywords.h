@@ -1,7 +1,9 @@
 // Keywords of calls in training programs, and the keys that the importers have for them.
 #pragma once
 
+#include <array>
 #include <string_view>
+#include <utility>
 
 namespace membill::io {
 
@@ -54,5 +56,17 @@ inline constexpr Keyword kBits[] = {{"load_in_8bit", "load_in_8bit"},
                                     {"bnb_4bit_quant_type", "bnb_4bit_quant_type"},
                                     {"bnb_4bit_use_double_quant", "use_bnb_nested_quant"},
                                     {"bnb_4bit_quant_storage", "bnb_4bit_quant_storage"}};
+
+// How the names of TRL's classes begin, and the trainers.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kTrainers{{{"SFT", "sft"},
+                                                                                          {"DPO", "dpo"},
+                                                                                          {"ORPO", "orpo"},
+                                                                                          {"CPO", "cpo"},
+                                                                                          {"KTO", "kto"},
+                                                                                          {"Reward", "reward"},
+                                                                                          {"GRPO", "grpo"},
+                                                                                          {"RLOO", "rloo"},
+                                                                                          {"PPO", "ppo"},
+                                                                                          {"Unsloth", "sft"}}};
 
 }  // namespace membill::io
