@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -198,6 +199,7 @@ struct ModelSpec {
   std::vector<std::string> not_counted;  // parts of the file that the bill leaves out ("vision_config"), each a warning
   std::vector<std::string> warnings;     // disagreements found while reading (safetensors headers against the census)
   std::optional<std::int64_t> active_parameters_stated;
+  std::shared_ptr<const ModelSpec> teacher;  // whose logits this model learns (stage distill); null: none
 
   // Sum of the census (tied tensors once), or `stated_parameters`. Throws OverflowError.
   [[nodiscard]] std::int64_t parameters() const;

@@ -14,7 +14,21 @@
 namespace membill {
 
 // classification: AutoModelForSequenceClassification, a score of stage_args.num_labels rows for a head (2 by default).
-enum class Stage : std::uint8_t { pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference };
+// distill: the logits are compared with those of ModelSpec::teacher, which does not train.
+enum class Stage : std::uint8_t {
+  pretrain,
+  sft,
+  classification,
+  reward,
+  dpo,
+  orpo,
+  simpo,
+  kto,
+  grpo,
+  ppo,
+  distill,
+  inference
+};
 enum class Method : std::uint8_t {
   full,
   freeze,
@@ -192,6 +206,7 @@ struct TrainingPlan {
   std::optional<std::int64_t> generations;  // completions of one prompt
   std::optional<std::string> reference;     // model none precompute; none said: what the stage does
   std::optional<double> beta;
+  std::optional<std::string> teacher;             // stage distill: the name of ModelSpec::teacher
   std::map<std::string, std::string> stage_args;  // further keys, as TRL spells them
 };
 

@@ -79,9 +79,9 @@ Dims define_dims(SymbolTable& symbols, const ModelSpec& model, const TrainingPla
   dims.b = joined ? Size(1) : dims.samples;
   if (joined) dims.s = dims.N;
   dims.text = prompt ? dims.b * text : dims.N;
-  dims.h = symbols.define("h", "hidden size", model.hidden);
-  dims.V = symbols.define("V", "vocabulary", model.vocab);
-  dims.L = symbols.define("L", "layers", model.layers);
+  dims.h = symbols.define_next("h", "hidden size", model.hidden);
+  dims.V = symbols.define_next("V", "vocabulary", model.vocab);
+  dims.L = symbols.define_next("L", "layers", model.layers);
   const bool ranked = plan.method == Method::lora || plan.method == Method::dora || plan.method == Method::adalora ||
                       plan.method == Method::vera || plan.method == Method::loha || plan.method == Method::lokr;
   if (ranked) dims.r = symbols.define("r", "adapter rank", first_rank(plan.adapter, plan.method));

@@ -22,6 +22,7 @@ struct Argument {
 constexpr std::array kArguments{
     Argument{"loss_type", Kind::text},
     Argument{"num_labels", Kind::count},
+    Argument{"kd_loss", Kind::text},
     Argument{"cpo_alpha", Kind::number},
     Argument{"simpo_gamma", Kind::number},
     Argument{"label_smoothing", Kind::number},
@@ -92,7 +93,8 @@ bool stage_flag(const TrainingPlan& plan, std::string_view key) {
 bool is_supervised(const TrainingPlan& plan) { return plan.stage == Stage::sft || plan.stage == Stage::pretrain; }
 
 bool is_trl_stage(Stage stage) {
-  return stage != Stage::sft && stage != Stage::pretrain && stage != Stage::classification && stage != Stage::inference;
+  return stage != Stage::sft && stage != Stage::pretrain && stage != Stage::classification && stage != Stage::distill &&
+         stage != Stage::inference;
 }
 
 bool smooths_labels(const TrainingPlan& plan) {

@@ -96,37 +96,46 @@ Tensor TorchtuneArchitecture::finish(Forward& f, const Modules& outer, Tensor hi
   return fp32_rms_norm(f, outer.at("model.norm"), hidden);
 }
 
-Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
-                                   Tensor*) const {
+std::vector<Tensor> torchtune_logits(Forward& f, const Architecture& architecture, const Modules& outer,
+                                     Tensor hidden) {
   Recorder& r = f.r;
-  const auto cross_entropy = [&](const Tensor& wide) {
-    r.set_items(f.items.loss_probabilities);
-    return negative_log_likelihood(f, r.log_softmax(wide), labels);
-  };
+  std::vector<Tensor> logits;
   const std::int64_t count = chunk_count(f);
   if (count == 0) {
-    const Tensor wide = torchtune_wide_logits(f, *this, outer, std::move(hidden));
-    return cross_entropy(wide);
+    logits.push_back(torchtune_wide_logits(f, architecture, outer, std::move(hidden)));
+    return logits;
   }
-  std::vector<Tensor> logits;
   {
     std::vector<Tensor> chunks = chunks_of(f, hidden, count, "gradient of the final states");
     hidden.drop();
     r.set_items(f.items.loss_logits);
     for (const Tensor& chunk : chunks) {
       Tensor rows = f.one_row() ? chunk : r.contiguous_copy(chunk, chunk.shape(), "contiguous final states of a chunk");
-      logits.push_back(output(f, *this, outer, std::move(rows), logits.empty(), logits.size() + 1 == chunks.size()));
+      logits.push_back(
+          output(f, architecture, outer, std::move(rows), logits.empty(), logits.size() + 1 == chunks.size()));
     }
   }
   f.caller_locals.clear();
   if (f.hooks != nullptr) f.hooks->after_logits();
+  return logits;
+}
+
+Tensor torchtune_cross_entropy(Forward& f, const std::vector<Tensor>& logits, const Tensor& labels) {
+  Recorder& r = f.r;
   Tensor total;
-  for (const Tensor& chunk : logits) {
+  for (const Tensor& part : logits) {
     r.set_items(f.items.loss_upcast);
-    Tensor part = cross_entropy(r.cast(chunk, DType::fp32));
-    total = total.defined() ? r.add(std::move(total), std::move(part)) : std::move(part);
+    const Tensor wide = r.cast(part, DType::fp32);
+    r.set_items(f.items.loss_probabilities);
+    Tensor loss = negative_log_likelihood(f, r.log_softmax(wide), labels);
+    total = total.defined() ? r.add(std::move(total), std::move(loss)) : std::move(loss);
   }
   return total;
+}
+
+Tensor TorchtuneArchitecture::loss(Forward& f, const Modules& outer, Tensor hidden, const Tensor& labels,
+                                   Tensor*) const {
+  return torchtune_cross_entropy(f, torchtune_logits(f, *this, outer, std::move(hidden)), labels);
 }
 
 }  // namespace membill

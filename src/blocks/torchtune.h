@@ -27,6 +27,12 @@ class TorchtuneArchitecture final : public Architecture {
   TuneRotary rotary_;
 };
 
+// The model's logits: as many chunks as the loss takes, or all of them in fp32.
+[[nodiscard]] std::vector<Tensor> torchtune_logits(Forward& f, const Architecture& architecture, const Modules& outer,
+                                                   Tensor hidden);
+// The cross entropy of such logits.
+[[nodiscard]] Tensor torchtune_cross_entropy(Forward& f, const std::vector<Tensor>& logits, const Tensor& labels);
+
 // The model's logits in fp32, as a model that was told of no chunks returns them.
 [[nodiscard]] Tensor torchtune_wide_logits(Forward& f, const Architecture& architecture, const Modules& outer,
                                            Tensor hidden);

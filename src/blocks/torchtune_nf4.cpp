@@ -56,6 +56,8 @@ Tensor torchao_nf4_linear(Forward& f, Module& module, const Tensor& in) {
     out = r.empty({in.rows(), shape.rows}, in.dtype(), "output of a quantised linear", before.forward);
     r.use_matmul_workspace();
   }
+  // The function saves its weight once the product is there: a checkpoint runs so far again.
+  if (r.needs_node({&in})) static_cast<void>(r.saved(r.placeholder({Size(1), Size(1)}, DType::uint8)));
   record_dequantized_linear(r, in, out,
                             [shape, type = in.dtype()](Recorder& rec) { return original_weight(rec, shape, type); });
   if (module.bias == nullptr) return out;

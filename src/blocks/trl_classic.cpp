@@ -49,16 +49,17 @@ Tensor classic_log_probabilities(Forward& f, const Tensor& logits) {
   Tensor result = r.empty(column, logits.dtype(), "log-probabilities");
   if (!r.needs_node({&logits})) return result;
   r.record({&result}, {r.edge(logits)},
-           [kept = r.saved(logits), labels, kept_normaliser = r.saved(normaliser), row](Recorder& rec, Gradients&) {
+           [kept = r.saved(logits), labels, kept_normaliser = r.saved(normaliser), row,
+            count = r.symbols().evaluate(f.dims.b)](Recorder& rec, Gradients&) {
              const Shape& shape = kept.shape();
-             Tensor rows = rec.empty(shape, kept.dtype(), "gradients of the rows");
-             Tensor stacked;
-             {
+             std::vector<Tensor> rows;
+             for (std::int64_t i = 0; i < count; ++i) {
                const Tensor difference = rec.empty(row, kept.dtype(), "exponent of a row");
                const Tensor power = rec.empty(row, kept.dtype(), "exponential of a row");
+               rows.push_back(rec.empty(row, kept.dtype(), "gradient of a row"));
              }
-             stacked = rec.empty(shape, kept.dtype(), "gradient of the logits");
-             rows.drop();
+             Tensor stacked = rec.empty(shape, kept.dtype(), "gradient of the logits");
+             while (!rows.empty()) rows.pop_back();
              const Tensor gathered = rec.empty(shape, kept.dtype(), "gradient of the gather, zero-filled");
              return Gradients{stacked};
            });

@@ -211,7 +211,8 @@ class TrlRun : public TrlForward {
     const Tensor chosen = part_of(f_, logits, {tokens, f_.dims.V}, "gradient of the logits, zero-filled");
     const Tensor shifted =
         part_of(f_, chosen, {tokens - rows, f_.dims.V}, "gradient of the chosen logits, zero-filled");
-    Tensor copy = r_.contiguous_copy(shifted, shifted.shape(), "shifted logits");
+    const bool whole = r_.symbols().equal(rows, Size(1));  // one row without its last position lies in one piece
+    Tensor copy = whole ? shifted : r_.contiguous_copy(shifted, shifted.shape(), "shifted logits");
     const Tensor labels = column(tokens - rows, DType::int64, "shifted labels");
     return negative_log_likelihood(f_, r_.log_softmax(std::move(copy)), labels);
   }

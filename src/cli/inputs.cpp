@@ -315,6 +315,7 @@ Inputs complete(JobInputs read, const Arguments& arguments, const std::string* m
   if (job_is_readable || model != nullptr) {
     collect(problems, [&] { inputs.model = read_model(arguments, model, job, inputs.dirs, problems); });
   }
+  collect(problems, [&] { inputs.model.teacher = read_teacher(inputs.plan, job, inputs.dirs); });
   if (!problems.empty()) {
     Problems names;
     if (names_are_read(problems)) check_modules(inputs.model, inputs.plan, names);

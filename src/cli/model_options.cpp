@@ -107,4 +107,15 @@ ModelSpec read_model(const Arguments& arguments, const std::string* typed, const
   return {};
 }
 
+std::shared_ptr<const ModelSpec> read_teacher(const TrainingPlan& plan, const io::JobFile& job,
+                                              const io::DataDirs& dirs) {
+  if (!plan.teacher) return nullptr;
+  if (job.teacher && *plan.teacher == "config")
+    return std::make_shared<const ModelSpec>(
+        io::describe_model(io::load_config(*job.teacher, job.file, "teacher.config")));
+  const bool typed = job.plan.find("teacher") == nullptr;
+  return std::make_shared<const ModelSpec>(
+      load(*plan.teacher, dirs, typed ? "--teacher" : "teacher", typed ? kCommandLine : job.file));
+}
+
 }  // namespace membill::cli

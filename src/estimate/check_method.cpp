@@ -5,6 +5,7 @@
 #include "blocks/architecture.h"
 #include "blocks/generations.h"
 #include "blocks/stage_args.h"
+#include "blocks/torchtune_distill.h"
 #include "catalog/encoder_classifier.h"
 #include "catalog/liger_types.h"
 #include "catalog/plan_fields/words.h"
@@ -68,6 +69,27 @@ void check_stage(const ModelSpec& model, const TrainingPlan& plan, Problems& pro
                 name_of(kStageWords, plan.stage) + " is for causal language models, not " + model.model_type, "sft"});
 }
 
+// Logits of both models are compared word by word.
+void check_teacher(const ModelSpec& model, const TrainingPlan& plan, Problems& problems) {
+  const bool distills = plan.stage == Stage::distill;
+  if (!distills && plan.teacher)
+    problems.add({"", "teacher", "is of stage distill, not of " + name_of(kStageWords, plan.stage), "stage distill"});
+  if (!distills) return;
+  if (!divergence(plan))
+    problems.add({"", "stage_args.kd_loss", "has the unknown value " + quoted(stage_word(plan, "kd_loss")),
+                  "forward, reverse or symmetric"});
+  if (model.teacher == nullptr)
+    return problems.add({"", "teacher", "is missing: distill learns from another model", "a row of membill models"});
+  const ModelSpec& teacher = *model.teacher;
+  if (runs_torchtune_distillation(plan) && find_architecture(teacher.model_type, plan.implementation) == nullptr)
+    problems.add({"", "teacher", "torchtune has no model of type " + quoted(teacher.model_type), ""});
+  if (teacher.vocab != model.vocab)
+    problems.add({"", "teacher",
+                  "has " + std::to_string(teacher.vocab) + " words, the model that learns " +
+                      std::to_string(model.vocab) + ": their logits cannot be compared",
+                  ""});
+}
+
 // What PEFT's adapters work with.
 void check_adapters(const TrainingPlan& plan, Problems& problems) {
   const std::string method = name_of(kMethodWords, plan.method);
@@ -120,6 +142,7 @@ void check_method(const ModelSpec& model, const TrainingPlan& plan, Problems& pr
                   "method lora, or weights bf16"});
   }
   check_stage(model, plan, problems);
+  check_teacher(model, plan, problems);
   check_rows(plan, problems);
   check_stage_args(plan, problems);
   check_adapters(plan, problems);

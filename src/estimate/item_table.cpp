@@ -17,6 +17,8 @@ constexpr std::string_view kGroup =
 constexpr std::array kRows = {
     ItemRow{"weights.base", "base weights", "weights", kCensus},
     ItemRow{"weights.reference", "reference model", "weights", "trl 1.16 trainer/dpo_trainer.py ref_model"},
+    ItemRow{"weights.teacher", "teacher model", "weights",
+            "torchtune 0.6.1 recipes/knowledge_distillation_single_device.py _teacher_model"},
     ItemRow{"weights.value", "value model", "weights", "trl 0.24 trainer/ppo_trainer.py value_model"},
     ItemRow{"weights.reward", "reward model", "weights", "trl 0.24 trainer/ppo_trainer.py reward_model"},
     ItemRow{"weights.adapter", "adapter weights", "weights", "peft 0.21 tuners/lora/layer.py"},

@@ -71,7 +71,13 @@ void OptimizerRun::step() {
   if (in_backward_) return;
   if (const auto loop = new_loop()) return step_in_loop(*loop);
   create_states(everyone);
-  OptimizerTemporaries(r_, trained_, types_).run(temporaries());
+  if (plan_.engine != Engine::megatron || plan_.parallel.ep == 1)
+    return OptimizerTemporaries(r_, trained_, types_, everyone).run(temporaries());
+  // megatron-core 0.16 optimizer/optimizer.py ChainedOptimizer: that of the experts comes after the other.
+  for (const bool experts : {false, true}) {
+    const auto belongs = [&](const TrainedParameter& one) { return (one.role == TensorRole::expert) == experts; };
+    OptimizerTemporaries(r_, trained_, types_, belongs).run(temporaries());
+  }
 }
 
 void OptimizerRun::step_in_loop(ParameterStep& loop) {
@@ -118,7 +124,7 @@ void OptimizerRun::step_one(std::size_t index) {
   }
   if (!has_states_[index]) states_.create(trained_[index]);
   has_states_[index] = true;
-  OptimizerTemporaries(r_, trained_, types_).run_for(index, temporaries());
+  OptimizerTemporaries(r_, trained_, types_, everyone).run_for(index, temporaries());
 }
 
 void OptimizerRun::drop_gradients() {

@@ -7,7 +7,7 @@
 namespace membill {
 
 Tensor OptimizerTemporaries::make(std::size_t index) {
-  if (trained_[index].on_host) return {};
+  if (trained_[index].on_host || !belongs_(trained_[index])) return {};
   return r_.empty(trained_[index].parameter->value.shape(), types_[index], "optimizer step temporary", item_);
 }
 

@@ -1,6 +1,8 @@
 // What an optimizer's step makes for a moment, tensor by tensor, written like the optimizers' own loops.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "estimate/parameters.h"
@@ -10,9 +12,16 @@ namespace membill {
 
 class OptimizerTemporaries {
  public:
-  // `types[i]`: type of the temporaries of trained[i].
-  OptimizerTemporaries(Recorder& recorder, std::vector<TrainedParameter>& trained, const std::vector<DType>& types)
-      : r_(recorder), trained_(trained), types_(types), item_(recorder.writer().item("step.temporaries")) {}
+  using Belongs = std::function<bool(const TrainedParameter& trained)>;
+
+  // `types[i]`: type of the temporaries of trained[i]. `belongs`: what this optimizer, where there are several, updates.
+  OptimizerTemporaries(Recorder& recorder, std::vector<TrainedParameter>& trained, const std::vector<DType>& types,
+                       Belongs belongs)
+      : r_(recorder),
+        trained_(trained),
+        types_(types),
+        belongs_(std::move(belongs)),
+        item_(recorder.writer().item("step.temporaries")) {}
 
   // REQUIRES: no loop of its own (parameter_step.h), which makes its states on the way.
   void run(StepTemporaries kind);
@@ -28,6 +37,7 @@ class OptimizerTemporaries {
   Recorder& r_;
   std::vector<TrainedParameter>& trained_;
   const std::vector<DType>& types_;
+  Belongs belongs_;
   ItemId item_;
 };
 

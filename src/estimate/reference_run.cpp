@@ -1,7 +1,6 @@
 #include "estimate/reference_run.h"
 
 #include "blocks/llamafactory.h"
-#include "blocks/torchtune_pairs.h"
 
 namespace membill {
 namespace {
@@ -15,7 +14,8 @@ TrainingPlan reference_plan(const TrainingPlan& plan) {
   if (!shards_parameters(plan)) {
     reference.engine = Engine::torch;
     reference.sharding = {};
-  } else if (plan.engine == Engine::fsdp2 && !runs_llamafactory(plan) && !runs_torchtune_pairs(plan)) {
+  } else if (plan.engine == Engine::fsdp2 && !runs_llamafactory(plan) &&
+             plan.implementation != Implementation::torchtune) {
     reference.sharding.engine_keys["wrap"] = "none";
   } else if (plan.engine == Engine::deepspeed) {
     // It is prepared before the Trainer fills in what is "auto": DeepSpeed's own defaults hold.
@@ -34,18 +34,13 @@ void freeze(JobModules& job) {
 
 using Stored = std::map<std::string, std::int64_t>;
 
-// Its weights under their own item; what its engine makes beside them as the policy's does.
-Stored of_reference(const Stored& stored) {
-  Stored bytes;
-  for (const auto& [item, taken] : stored) bytes[item == "weights.base" ? "weights.reference" : item] += taken;
-  return bytes;
-}
-
 }  // namespace
 
 ReferenceRun::ReferenceRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan,
-                           const Hardware& hardware, const Dims& dims, bool expand)
-    : plan_(reference_plan(plan)), job_(build_modules(recorder, model, plan_, dims, expand, "weights.reference")) {
+                           const Hardware& hardware, const Dims& dims, bool expand, const char* weights_item)
+    : plan_(reference_plan(plan)),
+      weights_item_(weights_item),
+      job_(build_modules(recorder, model, plan_, dims, expand, weights_item)) {
   // Where nothing shards it TRL does not freeze it: autocast caches 16-bit copies of its weights like the policy's.
   if (is_frozen(plan_)) freeze(job_);
   if (!shards_parameters(plan_)) return;
@@ -53,13 +48,16 @@ ReferenceRun::ReferenceRun(Recorder& recorder, const ModelSpec& model, const Tra
   engine_->wrap(job_);
 }
 
-std::map<std::string, std::int64_t> ReferenceRun::on_host() {
-  return engine_ == nullptr ? Stored() : of_reference(engine_->on_host());
+// Its weights under their own item; what its engine makes beside them as the policy's does.
+Stored ReferenceRun::named(const Stored& stored) const {
+  Stored bytes;
+  for (const auto& [item, taken] : stored) bytes[item == "weights.base" ? weights_item_ : item] += taken;
+  return bytes;
 }
 
-std::map<std::string, std::int64_t> ReferenceRun::on_nvme() {
-  return engine_ == nullptr ? Stored() : of_reference(engine_->on_nvme());
-}
+Stored ReferenceRun::on_host() { return engine_ == nullptr ? Stored() : named(engine_->on_host()); }
+
+Stored ReferenceRun::on_nvme() { return engine_ == nullptr ? Stored() : named(engine_->on_nvme()); }
 
 ReferenceModel ReferenceRun::model() {
   ReferenceModel reference{&job_.model, true, true};

@@ -15,7 +15,7 @@ namespace membill {
 class ReferenceRun {
  public:
   ReferenceRun(Recorder& recorder, const ModelSpec& model, const TrainingPlan& plan, const Hardware& hardware,
-               const Dims& dims, bool expand);
+               const Dims& dims, bool expand, const char* weights_item = "weights.reference");
 
   [[nodiscard]] ReferenceModel model();
   // Bytes in host memory by item, where the engine keeps its weights there.
@@ -23,7 +23,10 @@ class ReferenceRun {
   [[nodiscard]] std::map<std::string, std::int64_t> on_nvme();
 
  private:
+  [[nodiscard]] std::map<std::string, std::int64_t> named(const std::map<std::string, std::int64_t>& stored) const;
+
   TrainingPlan plan_;
+  const char* weights_item_;
   JobModules job_;
   std::unique_ptr<EngineRun> engine_;
 };

@@ -73,7 +73,8 @@ bool has_reference(const TrainingPlan& plan) {
 }
 
 bool saves_on_host(const TrainingPlan& plan) {
-  if (!plan.checkpointing.offload || (!is_supervised(plan) && !runs_torchtune_pairs(plan))) return false;
+  const bool hooked = is_supervised(plan) || runs_torchtune_pairs(plan) || runs_torchtune_distillation(plan);
+  if (!plan.checkpointing.offload || !hooked) return false;
   if (plan.implementation == Implementation::torchtune)
     return plan.engine == Engine::torch || plan.engine == Engine::fsdp2;
   return plan.checkpointing.mode == Checkpointing::none && runs_trl(plan) &&
@@ -192,6 +193,8 @@ StageRun::StageRun(Recorder& recorder, const ModelSpec& model, const TrainingPla
                    const Dims& dims, bool expand, JobModules& job)
     : plan_(plan), reference_(has_reference(plan)) {
   if (plan.stage == Stage::grpo) rollout_.emplace(recorder, plan, dims, woken_bytes(plan, hardware));
+  if (plan.stage == Stage::distill && model.teacher != nullptr)
+    teacher_ = std::make_unique<TeacherRun>(recorder, model, plan, hardware, expand);
   if (plan.stage == Stage::ppo) ppo_ = std::make_unique<PpoRun>(recorder, model, plan, dims, expand, job);
   // LLaMA-Factory's reward model keeps the head of its language model, which gets no gradient and so no states.
   if (plan.stage == Stage::reward && runs_llamafactory(plan))
@@ -255,6 +258,7 @@ Tensor StageRun::forward(Forward& f, const Architecture& architecture, JobModule
   }
   if (own_loss) return causal_lm_forward(f, architecture, job.model, ids, outputs);
   if (ppo_) return ppo_->loss(f, architecture, job, ids);
+  if (teacher_) return teacher_->loss(f, architecture, job.model, ids);
   if (rollout_) return grpo_loss(f, architecture, job.model, ids, counted(f.dims));
   const ReferenceModel compared = reference(job);
   if (runs_torchtune_pairs(plan_)) return torchtune_pairs(f, architecture, job.model, compared, ids);

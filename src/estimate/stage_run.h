@@ -9,6 +9,7 @@
 #include "estimate/ppo_run.h"
 #include "estimate/reference_run.h"
 #include "estimate/rollout.h"
+#include "estimate/teacher_run.h"
 
 namespace membill {
 
@@ -55,10 +56,12 @@ class StageRun {
 
   // Bytes in host memory by item of what the stage has beside the policy.
   [[nodiscard]] std::map<std::string, std::int64_t> on_host() {
-    return reference_model_ ? reference_model_->on_host() : std::map<std::string, std::int64_t>();
+    ReferenceRun* const beside = second_model();
+    return beside != nullptr ? beside->on_host() : std::map<std::string, std::int64_t>();
   }
   [[nodiscard]] std::map<std::string, std::int64_t> on_nvme() {
-    return reference_model_ ? reference_model_->on_nvme() : std::map<std::string, std::int64_t>();
+    ReferenceRun* const beside = second_model();
+    return beside != nullptr ? beside->on_nvme() : std::map<std::string, std::int64_t>();
   }
 
   // What a loop holds of its micro-batch's outputs goes.
@@ -69,9 +72,11 @@ class StageRun {
  private:
   [[nodiscard]] Size counted(const Dims& dims) const;
   [[nodiscard]] ReferenceModel reference(JobModules& job);
+  [[nodiscard]] ReferenceRun* second_model() { return teacher_ ? &teacher_->stored() : reference_model_.get(); }
 
   const TrainingPlan& plan_;
   std::unique_ptr<ReferenceRun> reference_model_;
+  std::unique_ptr<TeacherRun> teacher_;
   std::optional<Rollout> rollout_;
   std::unique_ptr<PpoRun> ppo_;
   bool reference_ = false;

@@ -10,6 +10,7 @@
 #include "base/engine_keys.h"
 #include "blocks/generations.h"
 #include "blocks/quantized.h"
+#include "blocks/torchtune_distill.h"
 #include "blocks/torchtune_pairs.h"
 #include "blocks/trl_liger.h"
 #include "catalog/plan_fields/words.h"
@@ -46,12 +47,21 @@ std::string unbilled_optimizer(const Plan& plan) {
   return unless(row->gradients != GradientLife::one_block, row->name);
 }
 
+// torchtune's recipes train adapters.
+std::string unbilled_distillation(const Plan& plan) {
+  if (!runs_torchtune_distillation(plan))
+    return "distill with implementation " + std::string(word_of(kImplementationWords, plan.implementation));
+  const bool adapts = is_one_of(plan.method, {Method::lora, Method::dora});
+  return unless(adapts, "distill with method " + std::string(word_of(kMethodWords, plan.method)));
+}
+
 std::string unbilled_stage(const Plan& plan) {
   const std::string stage(word_of(kStageWords, plan.stage));
   const bool supervised = is_one_of(plan.stage, {Stage::sft, Stage::pretrain});
   if (supervised) return {};
   const bool whole_runs = is_one_of(plan.engine, {Engine::torch, Engine::fsdp2});
   if (runs_torchtune_pairs(plan)) return unless(whole_runs, stage + " with torchtune under another engine");
+  if (plan.stage == Stage::distill) return unbilled_distillation(plan);
   if (is_one_of(plan.implementation, {Implementation::torchtune, Implementation::torchtitan}))
     return stage + " with " + std::string(word_of(kImplementationWords, plan.implementation));
   if (plan.stage == Stage::classification && has_own_model_code(plan)) return stage + " outside of Transformers";
@@ -253,6 +263,7 @@ std::string unbilled_parallelism(const Plan& plan) {
 std::string unbilled_evaluation(const Plan& plan) {
   if (!plan.evaluation.batch) return {};
   if (generates(plan.stage)) return "evaluation by generation";
+  if (plan.stage == Stage::distill) return "evaluation beside a teacher";
   if (joins_rows(plan)) return "evaluation of joined rows";
   return unless(plan.engine != Engine::megatron, "evaluation under Megatron");
 }
@@ -280,7 +291,9 @@ std::string unbilled_images(const Plan& plan) {
 
 constexpr std::array kLimits{
     Limit{"stage", unbilled_stage,
-          "pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference"},
+          "pretrain, sft, classification, reward, dpo, orpo, simpo, kto, grpo, ppo, inference; distill with lora or "
+          "dora and "
+          "implementation torchtune"},
     Limit{"method", unbilled_adapters, "lora, or stage sft with engine torch or ddp and implementation hf"},
     Limit{"weights",
           [](const Plan& p) {

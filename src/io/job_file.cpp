@@ -73,6 +73,21 @@ void read_model(const Value& value, const std::string& folder, JobFile& job, Pro
   reader.finish();
 }
 
+// A name is the plan's; beside a config, the plan's is the word "config".
+void read_teacher(const Value& value, const std::string& folder, JobFile& job, Problems& problems) {
+  if (value.is_string()) return job.plan.set("teacher", Value::of(beside(value.as_string(), folder)));
+  if (!value.is_map()) return job.plan.set("teacher", value);
+  FieldReader reader(value, job.file, "teacher", problems);
+  const Value* config = reader.value("config");
+  if (config == nullptr || !config->is_map()) {
+    reader.problem("", "needs a name, a path or config");
+  } else {
+    job.teacher = *config;
+    job.plan.set("teacher", Value::of(std::string("config")));
+  }
+  reader.finish();
+}
+
 void read_hardware(const Value& value, JobFile& job, Problems& problems) {
   FieldReader reader(value, job.file, "hardware", problems);
   HardwareRequest& hardware = job.hardware;
@@ -123,6 +138,8 @@ JobFile split_job(const Value& tree, const std::string& file, const std::string&
   for (const auto& [key, value] : tree.entries()) {
     if (key == "model") {
       read_model(value, folder, job, problems);
+    } else if (key == "teacher") {
+      read_teacher(value, folder, job, problems);
     } else if (key == "hardware") {
       if (!value.is_null()) read_hardware(value, job, problems);
     } else if (const std::string_view meant = mistyped(key); !meant.empty()) {

@@ -31,6 +31,7 @@ struct JobFile {
   std::optional<std::string> model;     // a preset, a path (of the job file's folder when it is not there), a hub id
   std::optional<Value> config;          // model: {config: {...}}
   std::optional<GenericModel> generic;  // model: {params: 7e9, hidden: 4096, ...}
+  std::optional<Value> teacher;         // teacher: {config: {...}}; one with a name is the plan's
   HardwareRequest hardware;
   Value plan = Value::make_map();  // all other keys: for read_plan
   // Of a job that a framework's importer has read.

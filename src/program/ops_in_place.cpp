@@ -29,6 +29,22 @@ Tensor Recorder::add_in_place(Tensor a, const Tensor& b) {
   return out;
 }
 
+Tensor Recorder::sub_in_place(Tensor a, const Tensor& b) {
+  const Tensor in = std::move(a);
+  Tensor out = view(in, in.shape());
+  out.body().requires_grad = false;
+  if (needs_node({&in, &b}))
+    record({&out}, {edge(in), edge(b)},
+           [gx = in.requires_grad(), gy = b.requires_grad(), shape = b.shape(), type = b.dtype()](Recorder& r,
+                                                                                                  Gradients& g) {
+             Gradients gradients(2);
+             if (gy) gradients[1] = r.empty(shape, type, "negated gradient");
+             if (gx) gradients[0] = g[0];
+             return gradients;
+           });
+  return out;
+}
+
 Tensor Recorder::reshaped(const Tensor& x, const Shape& shape) {
   Tensor out = view(x, shape);
   if (needs_node({&x}))

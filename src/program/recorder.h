@@ -233,6 +233,7 @@ class Recorder {
 
   Tensor scale_in_place(Tensor x);                 // x *= a number
   Tensor add_in_place(Tensor a, const Tensor& b);  // a += b
+  Tensor sub_in_place(Tensor a, const Tensor& b);  // a -= b
   Tensor reshaped(const Tensor& x,
                   const Shape& shape);  // x.view() whose gradient is a view: sums with it are made out of place
   Tensor broadcast_view(const Tensor& x, const Shape& shape);  // x.expand(): the gradient is summed

@@ -102,6 +102,8 @@ constexpr std::array kMessages{
                "专家数据并行组的通信器"},
     MessageRow{"runtime.communicator.shard", "communicator of the ranks of a shard group", "分片组的通信器"},
     MessageRow{"reference", "reference", "参考模型前向"},
+    MessageRow{"teacher", "teacher", "教师模型前向"},
+    MessageRow{"weights.teacher", "teacher model", "教师模型"},
     MessageRow{"weights.value", "value model", "价值模型"},
     MessageRow{"weights.reward", "reward model", "奖励模型"},
     MessageRow{"rollout.vllm", "vLLM, awake", "唤醒的 vLLM"},

@@ -181,7 +181,7 @@ def recipe_of(row):
     job = row["job"]
     stage, many = job["stage"], job.get("engine") == "fsdp2"
     place = "distributed" if many else "single_device"
-    if "teacher" in row:
+    if stage == "distill":
         name = "knowledge_distillation_" + place
     elif stage == "dpo":
         name = ("lora_dpo_" if job["method"] != "full" else "full_dpo_") + place
@@ -192,6 +192,18 @@ def recipe_of(row):
     return recipe.__new__(recipe)
 
 
+def counting_labels():
+    """The distillation losses ask the card whether any label counts; what is read back says that none does, and their graph would go."""
+    import inspect
+    import torchtune.modules.loss.kd_losses as found
+    source = inspect.getsource(found)
+    for asked in ("sum_masks == 0", "torch.sum(mask.view(-1), dim=0) == 0"):
+        source = source.replace(f"if {asked}:", f"if ({asked}) is None:")
+    made = {"__name__": found.__name__}
+    exec(source, made)
+    return made
+
+
 def losses(row, recipe):
     from torchtune.modules import loss as torchtune_loss
     job = row["job"]
@@ -200,14 +212,16 @@ def losses(row, recipe):
         return
     count = chunks(job)
     recipe._loss_fn = torchtune_loss.CEWithChunkedOutputLoss(num_output_chunks=count) if count else torch.nn.CrossEntropyLoss(ignore_index=-100)
-    if "teacher" in row:
-        kind = row.get("kd_loss", "forward").capitalize() + "KL"
-        recipe._kd_loss_fn = getattr(torchtune_loss, kind + "WithChunkedOutputLoss")(num_output_chunks=count) if count else getattr(torchtune_loss, kind + "Loss")()
+    distills = job["stage"] == "distill"
+    if distills:
+        kind = job.get("stage_args", {}).get("kd_loss", "forward").capitalize() + "KL"
+        found = counting_labels()
+        recipe._kd_loss_fn = found[kind + "WithChunkedOutputLoss"](num_output_chunks=count) if count else found[kind + "Loss"]()
         recipe._kd_ratio = 0.5
-        recipe._teacher_model = built(row["teacher"], job, False, False)
+        recipe._teacher_model = built(job["teacher"]["config"], job, False, False)
     if count:
         recipe._model.set_num_output_chunks(count)
-        if "teacher" in row:
+        if distills:
             recipe._teacher_model.set_num_output_chunks(count)
 
 
@@ -295,7 +309,7 @@ def measure_recipe(row):
     watch(recipe, meter)
     recipe.train()
     meter.phase(None)
-    return {**{key: row[key] for key in ("id", "config", "job", "teacher", "kd_loss") if key in row},
+    return {**{key: row[key] for key in ("id", "config", "job")},
             **meter.row(weights), "source": "torchtune 0.6.1's recipes on the phantom GPU (tests/oracle/measure_torchtune.py), torch " + torch.__version__}
 
 

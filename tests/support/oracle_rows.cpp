@@ -18,10 +18,15 @@ namespace {
 void read_job(const Value& job, OracleRow& row, Problems& problems) {
   Value plan = Value::make_map();
   for (const auto& [key, value] : job.entries()) {
-    if (key != "hardware")
+    if (key == "hardware") {
+      if (const Value* count = value.find("count")) row.hardware.count = count->as_int();
+    } else if (key == "teacher") {
+      plan.set(key, Value::of(std::string("config")));
+      row.model.teacher =
+          std::make_shared<const ModelSpec>(io::describe_model(io::load_config(*value.find("config"), row.id, row.id)));
+    } else {
       plan.set(key, value);
-    else if (const Value* count = value.find("count"))
-      row.hardware.count = count->as_int();
+    }
   }
   read_plan(plan, row.id, row.plan, problems);
 }
@@ -35,11 +40,13 @@ std::map<std::string, std::int64_t> figures(const Value& map) {
 // The measured loop counts its loss with the forward, and the reference where it is no model of its own.
 std::string phase_of(const OracleRow& row, const std::string& moment) {
   const bool apart = row.allocated.count("peak_reference") != 0;
-  return moment == "loss" || (moment == "reference" && !apart) ? "forward" : moment;
+  return moment == "loss" || moment == "teacher" || (moment == "reference" && !apart) ? "forward" : moment;
 }
 
 // The loss goes on behind the reference, so a forward that counts it does not end with it.
-bool ends(const std::string& moment, const std::string& phase) { return moment != "reference" || phase == moment; }
+bool ends(const std::string& moment, const std::string& phase) {
+  return (moment != "reference" && moment != "teacher") || phase == moment;
+}
 
 // Its phases end where the next begins.
 void add_moment(std::map<std::string, std::int64_t>& out, const OracleRow& row, const Trace& trace,

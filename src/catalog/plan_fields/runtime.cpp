@@ -90,6 +90,16 @@ std::vector<PlanFieldRow> inference_fields() {
   };
 }
 
+std::string read_teacher(const Value& value, Plan& plan) {
+  if (value.is_null()) return plan.teacher.reset(), std::string();
+  std::string name;
+  std::string wrong = read_text(value, name);
+  if (!wrong.empty()) return wrong;
+  if (name.empty()) return "is empty";
+  plan.teacher = std::move(name);
+  return {};
+}
+
 std::vector<PlanFieldRow> preference_fields() {
   return {
       count_row<1, kLargestCount, &Plan::completion>({"completion", "--completion", "tokens of seq that count"}),
@@ -98,6 +108,10 @@ std::vector<PlanFieldRow> preference_fields() {
       text_word_row<kReferenceWords, &Plan::reference>(
           {"reference", "--reference", "where a preference stage takes its reference from"}),
       real_row<kBeta, &Plan::beta>({"beta", "--beta", "strength of the reference (0 may leave it out)"}),
+      make_row(
+          {"teacher", "--teacher", "the model that stage distill learns from"}, "a preset, a config.json, a folder",
+          [](const Value& value, Plan& plan, std::string&) { return read_teacher(value, plan); },
+          write_field<&Plan::teacher>),
   };
 }
 

@@ -28,8 +28,10 @@ inline constexpr std::array kStageWords{Word{Stage::pretrain, "pretrain"},
                                         Word{Stage::kto, "kto"},
                                         Word{Stage::grpo, "grpo"},
                                         Word{Stage::ppo, "ppo"},
+                                        Word{Stage::distill, "distill"},
                                         Word{Stage::inference, "inference"},
-                                        Word{Stage::pretrain, "pretraining"}};
+                                        Word{Stage::pretrain, "pretraining"},
+                                        Word{Stage::distill, "distillation"}};
 inline constexpr std::array kMethodWords{Word{Method::full, "full"},
                                          Word{Method::freeze, "freeze"},
                                          Word{Method::lora, "lora"},

@@ -44,7 +44,7 @@ class Megatron : public EngineRun {
       const Size size = buffer_size(*parameters, layout.elements);
       if (sharded_) buffers_.push_back(flat(size, type_, "parameter buffer", r_.writer().item(weights)));
       buffers_.push_back(flat(size, main_, "gradient buffer", gradient_item_));
-      if (shares) take_share(job, layout);
+      if (shares) take_share(job, layout, parameters == &experts);
       if (shares) reshard_to_save(layout, group);
     }
     trained_ = &job.trained;
@@ -157,7 +157,7 @@ class Megatron : public EngineRun {
 
   // The optimizer steps this rank's slices. optimizer/cpu_offloading/hybrid_optimizer.py: on the host as many whole ones, the model's
   // last parameters first, as make up the fraction.
-  void take_share(JobModules& job, const BufferLayout& layout) {
+  void take_share(JobModules& job, const BufferLayout& layout, bool of_experts) {
     const std::vector<std::int64_t>& own = layout.own_slices;
     const auto all = static_cast<double>(std::accumulate(own.begin(), own.end(), std::int64_t{0}));
     const double wanted = offloads_ ? all * engine_number(plan_, "optimizer_offload_fraction", 1.0) : 0;
@@ -169,7 +169,8 @@ class Megatron : public EngineRun {
       Parameter& slice = *slices_.back();
       slice.value = master_of({Size(elements), Size(1)}, on_host);
       slice.trainable = true;
-      job.trained.push_back({&slice, TensorRole::other, Size(elements), {}, on_host, on_host});
+      job.trained.push_back(
+          {&slice, of_experts ? TensorRole::expert : TensorRole::other, Size(elements), {}, on_host, on_host});
       if (on_host) offloaded_.push_back(elements);
     }
   }

@@ -58,6 +58,20 @@ std::string optimizer_component(const TrainingPlan& plan, Problems& problems) {
   return {};
 }
 
+void write_teacher(const TrainingPlan& plan, KeyWriter& writer, Problems& problems) {
+  if (plan.stage != Stage::distill || !plan.teacher) return;
+  const std::string builder = torchtune_builder(*plan.teacher);
+  if (builder.empty())
+    return problems.add(
+        {"", "teacher", quoted(*plan.teacher) + " has no builder in torchtune", "qwen2-1.5b, llama-3.1-8b"});
+  const auto way = plan.stage_args.find("kd_loss");
+  std::string loss = way == plan.stage_args.end() ? "forward" : way->second;
+  if (!loss.empty()) loss.front() = static_cast<char>(loss.front() - 'a' + 'A');
+  writer.set("teacher_model._component_", Value::of("torchtune.models." + builder));
+  writer.set("kd_loss._component_", Value::of("torchtune.modules.loss." + loss + "KL" +
+                                              (plan.loss == LossKind::native ? "Loss" : "WithChunkedOutputLoss")));
+}
+
 void write_step(const ExportJob& job, KeyWriter& writer, Problems& problems) {
   const TrainingPlan& plan = job.plan;
   writer.set("batch_size", Value::of(plan.batch));
@@ -102,6 +116,7 @@ Value write(const ExportJob& job, Problems& problems) {
   write_model(job, writer, problems);
   writer.set("dtype", Value::of(compute.empty() ? std::string("fp32") : compute));
   write_step(job, writer, problems);
+  write_teacher(job.plan, writer, problems);
   write_engine(job, writer, problems);
   return writer.take();
 }

@@ -45,8 +45,8 @@ constexpr KeyRow kRows[] = {
     {"batch_size_val", "", "batch of the evaluation"},
     {"grpo_samples", "", "completions of a prompt"},
     {"ppo_epochs", "", "PPO"},
-    {"kd_loss", "", "distillation: a teacher runs too"},
-    {"teacher_model", "", "distillation: a teacher runs too"},
+    {"kd_loss._component_", "", "distillation: which divergence from the teacher's logits"},
+    {"teacher_model._component_", "", "distillation: the model that is learnt from"},
     {"quantizer", "", "quantisation-aware training, in the recipes that train"},
     {"use_flex", "", "flex attention over packed rows"},
 };
@@ -56,7 +56,7 @@ constexpr std::string_view kHarmless =
     "profiler* dataset* dataset_val* shuffle lr_scheduler* save_* optimizer.* loss* quantizer.* enable_kv_cache "
     "low_cpu_ram collate_fn "
     "tensor_parallel_plan* fp8_recipe_name resize_token_embeddings cudnn_* model* base_model_path ref_checkpointer* "
-    "kd_ratio "
+    "kd_ratio kd_loss* teacher_model* "
     "teacher_checkpointer* optimizer_in_bwd_ num_* generation* use_distributed_state_dict name fsdp "
     "memory_efficient_fsdp_wrap "
     "top_k temperature tasks limit max_seq_length prompt max_new_tokens apply_chat_template dataloader* datasets* "
@@ -144,6 +144,22 @@ void read_engine(const JobSource& source, KeyReader& reader, Draft& draft) {
   draft.set("sharding.shard_group", std::optional(*world_size(draft) / *replicas));
 }
 
+// Whether the job learns from a teacher.
+bool read_teacher(KeyReader& reader, Draft& draft) {
+  const std::optional<std::string> teacher = reader.text("teacher_model._component_");
+  const std::string loss = to_lower(reader.text("kd_loss._component_").value_or(""));
+  if (!teacher && loss.empty()) return false;
+  if (!teacher) {
+    reader.problem("teacher_model._component_", "is missing", "torchtune.models.llama3_1.llama3_1_8b");
+    return true;
+  }
+  if (!draft.is_given("teacher"))
+    draft.set("teacher", Value::of(torchtune_preset(teacher->substr(teacher->rfind('.') + 1))));
+  for (const char* way : {"reverse", "symmetric"})
+    if (loss.find(std::string(way) + "kl") != std::string::npos) draft.set("stage_args.kd_loss", Value::of(way));
+  return true;
+}
+
 void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   std::string stage = "sft";
   for (const std::string& word : source.launch.program) {
@@ -151,9 +167,8 @@ void read_stage(const JobSource& source, KeyReader& reader, Draft& draft) {
   }
   const std::string loss = to_lower(reader.text("loss._component_").value_or(""));
   if (loss.find("dpoloss") != std::string::npos || loss.find("rso") != std::string::npos) stage = "dpo";
+  if (read_teacher(reader, draft)) stage = "distill";
   draft.set("stage", Value::of(stage));
-  if (reader.is_given("kd_loss") || reader.is_given("teacher_model"))
-    reader.problem("teacher_model", "distillation runs a second model, which is not billed");
   if (loss.ends_with(".crossentropyloss")) draft.set("loss", Value::of("native"));
 }
 

@@ -13,6 +13,8 @@ struct UnbilledTrainer {
 };
 constexpr UnbilledTrainer kUnbilled[] = {{"gkd", "GKD, which runs a teacher,"},
                                          {"gold", "GOLD, which runs a teacher,"},
+                                         {"minillm", "MiniLLM, which runs a teacher,"},
+                                         {"sdft", "self-distillation, which runs a teacher,"},
                                          {"distillation", "distillation, which runs a teacher,"},
                                          {"online_dpo", "online DPO, which trains on pairs that it generates,"},
                                          {"dpo_online", "online DPO, which trains on pairs that it generates,"},
