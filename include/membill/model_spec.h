@@ -47,8 +47,7 @@ struct TensorSpec {
   SplitAxis split = SplitAxis::none;
   bool expert_parallel = false;  // split over experts by expert parallelism (first axis)
   bool buffer = false;  // a buffer: on the card, no gradient, not counted as a parameter (rotary inv_freq, masks)
-  DType buffer_dtype = DType::fp32;  // element type of a buffer; parameters take the plan's
-  std::optional<DType> own_dtype;    // of a parameter that its class makes in this type, whatever the plan's is
+  std::optional<DType> own_dtype;  // what its class makes in this type, whatever the plan's is
 
   // Product of the shape; 1 for an empty shape. Throws OverflowError.
   [[nodiscard]] std::int64_t elements() const;

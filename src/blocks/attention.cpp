@@ -123,7 +123,7 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   r.record({&output}, {r.edge(q), r.edge(k), r.edge(v)},
            [kept, grouped, rows, heads_rows, rounded_d, qs = q.shape(), ks = k.shape(), type = q.dtype(),
             copies = call.pads_heads || (call.tokens_first && !f.one_row()),
-            heads_first = call.query_contiguous](Recorder& rec, Gradients&) {
+            heads_first = call.query_contiguous && !call.choice.unpads](Recorder& rec, Gradients&) {
              const Tensor out = copies || heads_first ? rec.empty(qs, type, "attention output, rows first") : Tensor();
              const Tensor in = copies ? rec.empty(qs, type, "gradient of it, rows first") : Tensor();
              Gradients result{rec.empty(qs, type, "query gradient"), rec.empty(ks, type, "key gradient"),
@@ -138,11 +138,11 @@ Tensor flash_kernel(Forward& f, const AttentionCall& call, Tensor q, Tensor k, T
   return output;
 }
 
-// transformers 5.24 modeling_flash_attention_utils.py _upad_input, _index_first_axis: the rows of tokens that count.
-Tensor counted_rows(Forward& f, const AttentionCall& call, Tensor x, const Tensor& tokens) {
+// transformers 5.24 modeling_flash_attention_utils.py _index_first_axis: tokens that count. `turned`: heads before tokens.
+Tensor counted_rows(Forward& f, const AttentionCall& call, Tensor x, const Tensor& tokens, bool turned) {
   Recorder& r = f.r;
   const Shape heads = x.shape();
-  if (call.query_contiguous && !f.one_row()) x = r.contiguous_copy(std::move(x), heads, "heads, tokens first");
+  if (turned && !f.one_row()) x = r.contiguous_copy(std::move(x), heads, "heads, tokens first");
   const Size width = r.symbols().equal(heads.rows, f.dims.N * call.dims.a) ? call.dims.a : call.dims.k;
   return r.reshaped(r.index_rows(x, tokens, width * heads.width), heads);
 }
@@ -167,9 +167,10 @@ Tensor flash_unpadded(Forward& f, const AttentionCall& call, Tensor q, Tensor k,
   v = r.autocast_input(std::move(v)), k = r.autocast_input(std::move(k)), q = r.autocast_input(std::move(q));
   const Tensor all_q = q, all_k = k, all_v = v;  // variables of the calling function
   const Tensor tokens = r.empty({f.dims.N, Size(1)}, DType::int64, "indices of the tokens that count");
-  k = counted_rows(f, call, std::move(k), tokens);
-  v = counted_rows(f, call, std::move(v), tokens);
-  q = counted_rows(f, call, std::move(q), tokens);
+  const bool keys_turned = call.query_contiguous || f.cache != nullptr;
+  k = counted_rows(f, call, std::move(k), tokens, keys_turned);
+  v = counted_rows(f, call, std::move(v), tokens, keys_turned);
+  q = counted_rows(f, call, std::move(q), tokens, call.query_contiguous);
   return with_padding(f, call, flash_kernel(f, call, std::move(q), std::move(k), std::move(v)), tokens);
 }
 

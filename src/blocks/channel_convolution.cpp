@@ -1,15 +1,16 @@
 #include "blocks/channel_convolution.h"
 
+#include <utility>
+
+#include "blocks/layers.h"
+#include "blocks/quantized.h"
+
 namespace membill {
 
-Tensor channels_first(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  Tensor out = r.view(x, x.shape());
-  if (r.needs_node({&x}))
-    r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-      return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-    });
-  return out;
+Tensor projected_channels_first(Forward& f, Module& projection, const Tensor& x) {
+  Tensor out = apply_linear(f, projection, x);
+  const bool copies = projection.quantized == nullptr ? !f.one_row() : !is_4bit(projection.quantized->format);
+  return copies ? viewed(f.r, out, out.shape(), "gradient, tokens first") : out;
 }
 
 Tensor channel_convolution(Forward& f, const Tensor& given, Parameter& weight, const Shape& shape, Parameter* bias) {
@@ -39,6 +40,14 @@ Tensor channel_convolution(Forward& f, const Tensor& given, Parameter& weight, c
              return result;
            });
   return out;
+}
+
+Tensor causal_convolution(Forward& f, Module& module, const Size& kernel, const std::string& act, const Tensor& mixed) {
+  const Size longer = f.dims.b * (f.dims.s + kernel - Size(1));
+  Tensor out = channel_convolution(f, mixed, module.weight, {longer, mixed.width()}, module.bias.get());
+  out = part_of(f, out, mixed.shape(), "gradient of the first tokens, zero-filled");
+  out = activation(f, act, std::move(out));
+  return f.r.cast(std::move(out), mixed.dtype());
 }
 
 }  // namespace membill

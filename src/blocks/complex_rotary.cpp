@@ -27,9 +27,10 @@ Tensor complex_table(Forward& f, const Size& rotary) {
   return r.empty({f.dims.s, rotary}, DType::fp32, "positions as complex numbers, scaled");
 }
 
-Tensor rotate_complex(Forward& f, const Tensor& x, const Tensor& table) {
-  Tensor rotated = times_table(f, f.r.cast(x, DType::fp32), table);
-  return f.r.cast(std::move(rotated), x.dtype());
+std::pair<Tensor, Tensor> rotate_each_complex(Forward& f, const Tensor& q, const Tensor& k, const Tensor& table) {
+  const Tensor q_wide = f.r.cast(q, DType::fp32), k_wide = f.r.cast(k, DType::fp32);
+  Tensor q_out = f.r.cast(times_table(f, q_wide, table), q.dtype());
+  return {std::move(q_out), f.r.cast(times_table(f, k_wide, table), k.dtype())};
 }
 
 std::pair<Tensor, Tensor> rotate_both_complex(Forward& f, const Tensor& q, const Tensor& k, const Tensor& table) {

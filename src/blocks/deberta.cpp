@@ -6,16 +6,6 @@
 namespace membill {
 namespace {
 
-// x.view(): what comes back lies otherwise and is copied.
-Tensor viewed(Recorder& r, const Tensor& x, const Shape& shape, const char* label) {
-  Tensor out = r.view(x, shape);
-  if (r.needs_node({&x}))
-    r.record({&out}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
-      return Gradients{rec.empty(whole, type, label)};
-    });
-  return out;
-}
-
 // transpose_for_scores: heads before tokens, a copy.
 Tensor apart(Forward& f, const LayerContext& layer, const char* name, const Tensor& x) {
   Recorder& r = f.r;

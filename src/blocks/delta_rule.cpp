@@ -22,7 +22,7 @@ class DeltaRule {
 
   Tensor run(DeltaRuleInputs in, Tensor* last_state) {
     const DType type = in.query.dtype();
-    lies_by_token_ = type == DType::fp32;
+    lies_by_token_ = type == DType::fp32 && r_.symbols().equal(padded_, rows_);
     widen(in);
     prepare(in);
     within_chunks();
@@ -30,34 +30,23 @@ class DeltaRule {
     output = r_.contiguous_copy(std::move(output), {padded_, d_.value_width}, "output of the chunks, in order");
     if (!r_.symbols().equal(padded_, rows_))
       output = part_of(f_, output, {rows_, d_.value_width}, "gradient of the output, padded");
-    return to_tokens(output, type);
+    return r_.cast(output, type);
   }
 
  private:
   // Key heads for each value head, everything in fp32, a head's tokens together.
   void widen(DeltaRuleInputs& in) {
-    const bool repeats = shape_.key_heads != shape_.value_heads;
-    if (repeats) {
+    if (shape_.key_heads != shape_.value_heads) {
       in.query = repeated(in.query);
       in.key = repeated(in.key);
     }
-    const auto wide = [&](const Tensor& x, bool summed) { return r_.cast(tokens_first(x, summed), DType::fp32); };
-    Tensor query = wide(in.query, repeats), key = wide(in.key, repeats), value = wide(in.value, false);
-    Tensor beta = r_.cast(in.beta, DType::fp32), decay = r_.cast(in.decay, DType::fp32);
+    const auto wide = [&](const Tensor& x) { return r_.cast(x, DType::fp32); };
+    Tensor query = wide(in.query), key = wide(in.key), value = wide(in.value);
+    Tensor beta = wide(in.beta), decay = wide(in.decay);
     in = {std::move(query), std::move(key), std::move(value), std::move(beta), std::move(decay)};
   }
 
   Tensor repeated(const Tensor& x) { return r_.contiguous_copy(x, {rows_, d_.key_width}, "repeated key heads"); }
-
-  // The gradient comes with heads first and is copied, but where it is summed over repeated heads.
-  Tensor tokens_first(const Tensor& x, bool repeats) {
-    if (repeats || !r_.needs_node({&x})) return x;
-    Tensor out = r_.view(x, x.shape());
-    r_.record({&out}, {r_.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& r, Gradients&) {
-      return Gradients{r.empty(shape, type, "gradient, heads last")};
-    });
-    return out;
-  }
 
   Tensor l2_norm(const Tensor& x) {
     Tensor inverse;
@@ -89,17 +78,26 @@ class DeltaRule {
     v_beta_ = r_.mul(in.value, in.beta, "values times beta");
     k_beta_ = r_.mul(key_, in.beta, "keys times beta");
     value_ = in.value, beta_ = in.beta;
+    query_ = r_.reshaped(query_, query_.shape());
+    key_ = r_.reshaped(key_, key_.shape());
+    k_beta_ = in_chunks(k_beta_);
+    v_beta_ = in_chunks(v_beta_);
   }
 
-  // What is fp32 already is not converted: it lies token by token still, and a product over all heads takes a copy of it.
+  // The solver's gradients lie column by column: the view of several chunks copies them.
+  Tensor in_chunks(const Tensor& x) {
+    return chunks_ > 1 ? viewed(r_, x, x.shape(), "gradient, chunk after chunk") : x;
+  }
+
+  // What is fp32 already is not converted, and lies token by token until it is padded: a product over all heads takes a copy of it.
   Tensor by_head(const Tensor& x, bool several) {
     return lies_by_token_ && several ? r_.contiguous_copy(x, x.shape(), "operand, head by head") : x;
   }
 
   Tensor of_pairs(const Tensor& left, const Tensor& right) {
     const bool several = !f_.one_row() || chunks_ > 1;
-    const Tensor from_left = r_.autocast_input(left),
-                 from_right = r_.autocast_input(right);  // arguments of the product
+    const Tensor from_right = r_.autocast_input(right),
+                 from_left = r_.autocast_input(left);  // arguments of the product
     Tensor first = by_head(from_left, several), second = by_head(from_right, several);
     return r_.batched_matmul(std::move(first), std::move(second), {padded_, Size(kScanChunk)},
                              "products of a chunk's tokens");
@@ -193,10 +191,6 @@ class DeltaRule {
 
   Tensor product(const Tensor& left, const Tensor& right, const Shape& shape) {
     return r_.batched_matmul(left, right, shape, "product of a chunk");
-  }
-
-  Tensor to_tokens(const Tensor& x, DType type) {
-    return x.dtype() == type ? r_.contiguous_copy(x, x.shape(), "output, heads last") : r_.cast(x, type);
   }
 
   Forward& f_;

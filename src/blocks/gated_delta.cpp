@@ -56,21 +56,11 @@ Projected project_fused(Forward& f, const LayerContext& layer, const Tensor& hid
 Projected project_apart(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   const LinearDims& d = layer.dims.linear;
   Projected p;
-  p.mixed = channels_first(f, apply_linear(f, part(layer, "in_proj_qkv"), hidden));
+  p.mixed = projected_channels_first(f, part(layer, "in_proj_qkv"), hidden);
   p.z = f.r.view(apply_linear(f, part(layer, "in_proj_z"), hidden), {f.dims.N * d.value_heads, d.value_width});
   p.b = apply_linear(f, part(layer, "in_proj_b"), hidden);
   p.a = apply_linear(f, part(layer, "in_proj_a"), hidden);
   return p;
-}
-
-// causal_conv1d_fn: silu over the first tokens of a longer convolution.
-Tensor convolve(Forward& f, const LayerContext& layer, const Tensor& mixed) {
-  Recorder& r = f.r;
-  const Size& channels = mixed.width();
-  const Size more = f.dims.s + layer.dims.linear.kernel - Size(1);
-  const Tensor longer = channel_convolution(f, mixed, part(layer, "conv1d").weight, {f.dims.b * more, channels});
-  const Tensor first = part_of(f, longer, mixed.shape(), "gradient of the first tokens, zero-filled");
-  return r.cast(activation(f, layer.kind.mlp.activation, first), mixed.dtype());
 }
 
 // -A_log.float().exp() * softplus(a.float() + dt_bias)
@@ -109,19 +99,24 @@ Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidd
   Projected p = fused ? project_fused(f, layer, hidden) : project_apart(f, layer, hidden);
   if (f.cache != nullptr)
     f.cache->hold(r.empty({f.dims.b * d.kernel, p.mixed.width()}, p.mixed.dtype(), "convolution state of the cache"));
-  p.mixed = convolve(f, layer, p.mixed);
+  p.mixed = causal_convolution(f, part(layer, "conv1d"), d.kernel, layer.kind.mlp.activation, p.mixed);
   if (f.cache != nullptr) p.mixed = part_of(f, p.mixed, p.mixed.shape(), "gradient of the new tokens, zero-filled");
   const Size keys = d.key_heads * d.key_width, values = d.value_heads * d.value_width;
   std::vector<Tensor> heads = r.split(p.mixed, {{f.dims.N, keys}, {f.dims.N, keys}, {f.dims.N, values}});
-  heads[0] = r.view(heads[0], {f.dims.N * d.key_heads, d.key_width});
-  heads[1] = r.view(heads[1], {f.dims.N * d.key_heads, d.key_width});
-  heads[2] = r.view(heads[2], {f.dims.N * d.value_heads, d.value_width});
+  // Gradients come with heads first and are copied, but where they are summed over repeated heads.
+  const Shape key_rows{f.dims.N * d.key_heads, d.key_width};
+  for (const std::size_t i : {0, 1})
+    heads[i] = is_even(layer) ? viewed(r, heads[i], key_rows, "gradient, heads last") : r.view(heads[i], key_rows);
+  heads[2] = viewed(r, heads[2], {f.dims.N * d.value_heads, d.value_width}, "gradient, heads last");
   const Tensor beta = r.sigmoid(p.b);
   const Tensor log_decay = decay(f, layer, p.a);
   Tensor state;
   Tensor output = chunked_delta_rule(f, layer, {heads[0], heads[1], heads[2], beta, log_decay},
                                      f.cache != nullptr ? &state : nullptr);
   if (state.defined()) f.cache->hold(copied(r, state));
+  // What was cast lies token by token.
+  if (heads[2].dtype() == DType::fp32)
+    output = r.contiguous_copy(std::move(output), output.shape(), "output, heads last");
   output = gated_norm(f, part(layer, "norm"), output, p.z);
   output = r.view(std::move(output), {f.dims.N, values});
   return apply_linear(f, part(layer, "out_proj"), output);

@@ -43,7 +43,8 @@ bool fills_cache(const Forward& f) {
 }
 
 bool turns_keys(const Forward& f, const LayerKind& kind) {
-  return f.cache != nullptr && choose_attention(f, kind, needs_mask(f, kind)).kernel == AttentionKernel::flash;
+  if (f.cache == nullptr || f.unpads()) return false;
+  return choose_attention(f, kind, needs_mask(f, kind)).kernel == AttentionKernel::flash;
 }
 
 KeyCache::~KeyCache() {

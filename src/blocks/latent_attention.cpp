@@ -1,5 +1,7 @@
 #include "blocks/latent_attention.h"
 
+#include <tuple>
+
 #include "blocks/attention.h"
 #include "blocks/complex_rotary.h"
 
@@ -32,17 +34,22 @@ KeyValue expand(Forward& f, const LayerContext& layer, const Tensor& latent, con
   return {std::move(key), value};
 }
 
-}  // namespace
-
 // x's even columns and its odd ones: q1·cos - q2·sin and q2·cos + q1·sin, concatenated.
-Tensor DeepseekV3Architecture::rotate_latent(Forward& f, const Tensor& x, const LayerInputs& inputs) const {
-  Recorder& r = f.r;
+Tensor rotate_pairs(Recorder& r, const Tensor& x, const LayerInputs& inputs) {
   const Size half = r.symbols().ceil_div(x.width(), Size(2));
   const Tensor cos = r.slice(inputs.cos, half), sin = r.slice(inputs.sin, half);
   const Tensor even = r.slice(x, half), odd = r.slice(x, half);
   Tensor first = r.sub(r.mul(even, cos), r.mul(odd, sin), "rotated, first half");
   Tensor second = r.add(r.mul(odd, cos), r.mul(even, sin), "rotated, second half");
   return r.concatenate(std::move(first), std::move(second), x.shape());
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> DeepseekV3Architecture::rotate_latent(Forward& f, const Tensor& q, const Tensor& k,
+                                                                const LayerInputs& inputs) const {
+  Tensor q_rotated = rotate_pairs(f.r, q, inputs);
+  return {std::move(q_rotated), rotate_pairs(f.r, k, inputs)};
 }
 
 Tensor DeepseekV3Architecture::attention(Forward& f, const LayerContext& layer, const Tensor& hidden,
@@ -57,9 +64,7 @@ Tensor DeepseekV3Architecture::attention(Forward& f, const LayerContext& layer, 
   auto [latent, k_rotating] =
       r.split_in_two(compressed, {f.dims.N, compressed.width() - dims.rotary}, {f.dims.N, dims.rotary});
   latent = llama_rms_norm(f, modules.at("self_attn.kv_a_layernorm"), latent);
-  Tensor q_rotated = rotate_latent(f, q_rotating, inputs), k_rotated = rotate_latent(f, k_rotating, inputs);
-  q_rotating = std::move(q_rotated);
-  k_rotating = std::move(k_rotated);
+  std::tie(q_rotating, k_rotating) = rotate_latent(f, q_rotating, k_rotating, inputs);
   const Tensor q = r.concatenate(q_pass, q_rotating, {heads, dims.d});
   const KeyValue expanded = expand(f, layer, latent, k_rotating);
   AttentionCall call{dims, layer.kind.attention, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask,
@@ -91,8 +96,9 @@ Routing DeepseekV2Architecture::choose(Forward& f, const LayerContext& layer, co
   return route_in_fp32(f, layer, layer.modules.at("mlp.gate"), hidden);
 }
 
-Tensor DeepseekV2Architecture::rotate_latent(Forward& f, const Tensor& x, const LayerInputs& inputs) const {
-  return rotate_complex(f, x, inputs.extra);
+std::pair<Tensor, Tensor> DeepseekV2Architecture::rotate_latent(Forward& f, const Tensor& q, const Tensor& k,
+                                                                const LayerInputs& inputs) const {
+  return rotate_each_complex(f, q, k, inputs.extra);
 }
 
 }  // namespace membill

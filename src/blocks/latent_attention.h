@@ -2,6 +2,8 @@
 // (models/<type>/modeling_<type>.py).
 #pragma once
 
+#include <utility>
+
 #include "blocks/moe.h"
 
 namespace membill {
@@ -14,7 +16,8 @@ class DeepseekV3Architecture : public LlamaArchitecture {
   [[nodiscard]] Tensor mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
   [[nodiscard]] virtual Routing choose(Forward& f, const LayerContext& layer, const Tensor& hidden) const;
   // The rotated parts of queries and of the common key.
-  [[nodiscard]] virtual Tensor rotate_latent(Forward& f, const Tensor& x, const LayerInputs& inputs) const;
+  [[nodiscard]] virtual std::pair<Tensor, Tensor> rotate_latent(Forward& f, const Tensor& q, const Tensor& k,
+                                                                const LayerInputs& inputs) const;
 };
 
 // Positions as complex numbers; a softmax over the experts.
@@ -24,7 +27,8 @@ class DeepseekV2Architecture : public DeepseekV3Architecture {
 
  protected:
   [[nodiscard]] Routing choose(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
-  [[nodiscard]] Tensor rotate_latent(Forward& f, const Tensor& x, const LayerInputs& inputs) const override;
+  [[nodiscard]] std::pair<Tensor, Tensor> rotate_latent(Forward& f, const Tensor& q, const Tensor& k,
+                                                        const LayerInputs& inputs) const override;
 };
 
 }  // namespace membill

@@ -105,35 +105,29 @@ Tensor gated_mlp(Forward& f, Modules& modules, const std::string& prefix, const 
   return apply_linear(f, modules.at(prefix + "down_proj"), std::move(product));
 }
 
-Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
-  Recorder& r = f.r;
-  Tensor part = r.view(x, shape);
-  if (!r.needs_node({&x})) return part;
-  r.record({&part}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
+Tensor viewed(Recorder& r, const Tensor& x, const Shape& shape, const char* label) {
+  Tensor out = r.view(x, shape);
+  if (!r.needs_node({&x})) return out;
+  r.record({&out}, {r.edge(x)}, [whole = x.shape(), type = x.dtype(), label](Recorder& rec, Gradients&) {
     return Gradients{rec.empty(whole, type, label)};
   });
-  return part;
+  return out;
+}
+
+// As memory goes, the zero-filled tensor is such a copy.
+Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label) {
+  return viewed(f.r, x, shape, label);
 }
 
 Tensor seen_as_heads(Forward& f, const Tensor& x, const Size& heads, const Size& width, bool turned) {
-  Recorder& r = f.r;
-  Tensor out = r.view(x, {f.dims.N * heads, width});
+  const Shape shape{f.dims.N * heads, width};
   const bool product = f.plan.attention == AttentionKernel::eager || f.plan.attention == AttentionKernel::sdpa_math;
-  if ((!product && !turned) || heads == Size(1) || !r.needs_node({&x})) return out;
-  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-  });
-  return out;
+  if ((!product && !turned) || heads == Size(1)) return f.r.view(x, shape);
+  return viewed(f.r, x, shape, "gradient, tokens first");
 }
 
 Tensor heads_first_gradient(Forward& f, const Tensor& x) {
-  Recorder& r = f.r;
-  if (f.one_row() || !r.needs_node({&x})) return x;
-  Tensor out = r.view(x, x.shape());
-  r.record({&out}, {r.edge(x)}, [shape = x.shape(), type = x.dtype()](Recorder& rec, Gradients&) {
-    return Gradients{rec.empty(shape, type, "gradient, heads first")};
-  });
-  return out;
+  return f.one_row() ? x : viewed(f.r, x, x.shape(), "gradient, heads first");
 }
 
 }  // namespace membill

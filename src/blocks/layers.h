@@ -34,6 +34,8 @@ struct RotaryTables {
 // ACT2FN[name](x): silu, gelu, gelu_new (Python), relu ...
 [[nodiscard]] Tensor activation(Forward& f, const std::string& name, Tensor x);
 
+// x.view() or reshape() of it whose gradient lies otherwise and is copied.
+[[nodiscard]] Tensor viewed(Recorder& r, const Tensor& x, const Shape& shape, const char* label);
 // A view of part of x whose gradient is a zero-filled tensor of the whole.
 [[nodiscard]] Tensor part_of(Forward& f, const Tensor& x, const Shape& shape, const char* label);
 

@@ -8,7 +8,7 @@ namespace {
 // Lfm2ShortConv: one projection makes what goes in and two gates, one before the convolution and one behind it.
 Tensor short_convolution(Forward& f, const LayerContext& layer, const Tensor& hidden) {
   Recorder& r = f.r;
-  const Tensor all = channels_first(f, apply_linear(f, layer.modules.at("conv.in_proj"), hidden));
+  const Tensor all = projected_channels_first(f, layer.modules.at("conv.in_proj"), hidden);
   const auto [before, behind, x] = r.split_in_three(all, {f.dims.N, f.dims.h});
   Tensor mixed = r.mul(before, x, "gated input of the convolution");
   const Size more = f.dims.s + layer.dims.linear.kernel - Size(1);

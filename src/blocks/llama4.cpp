@@ -1,5 +1,7 @@
 #include "blocks/llama4.h"
 
+#include <tuple>
+
 #include "blocks/attention.h"
 #include "blocks/complex_rotary.h"
 
@@ -80,11 +82,7 @@ Tensor Llama4Architecture::attention(Forward& f, const LayerContext& layer, cons
                                      const LayerInputs& inputs, Tensor& weights) const {
   const AttentionShape& shape = layer.kind.attention;
   Heads heads = project_plain(f, layer, hidden);
-  if (!layer.dims.rotary.is_zero()) {
-    Tensor q = rotate_complex(f, heads.q, inputs.extra), k = rotate_complex(f, heads.k, inputs.extra);
-    heads.q = std::move(q);
-    heads.k = std::move(k);
-  }
+  if (!layer.dims.rotary.is_zero()) std::tie(heads.q, heads.k) = rotate_both_complex(f, heads.q, heads.k, inputs.extra);
   if (shape.qk_norm) {
     heads.q = normalised(f, heads.q);
     heads.k = normalised(f, heads.k);

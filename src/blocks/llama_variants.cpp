@@ -1,6 +1,7 @@
 #include "blocks/llama_variants.h"
 
 #include "blocks/experts.h"
+#include "blocks/key_cache.h"
 #include "blocks/own_rotary.h"
 
 namespace membill {
@@ -56,6 +57,19 @@ void Ministral3Architecture::rotate(Forward& f, const LayerContext& layer, const
   const Shape line{f.dims.s, Size(1)};
   const Tensor wide = r.empty(line, DType::fp32, "scale of each place in fp32");
   heads.q = r.mul(heads.q, r.cast(wide, heads.q.dtype()), "scaled queries");
+}
+
+Heads Qwen2VlArchitecture::project(Forward& f, const LayerContext& layer, const Tensor& hidden) const {
+  const KindDims& dims = layer.dims;
+  const bool turned = turns_keys(f, layer.kind);
+  Heads heads;
+  heads.q = apply_linear(f, layer.modules.at("self_attn.q_proj"), hidden);
+  heads.k = apply_linear(f, layer.modules.at("self_attn.k_proj"), hidden);
+  heads.v = apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden);
+  heads.q = seen_to_rotate(f, dims, heads.q, dims.a, false);
+  heads.k = seen_to_rotate(f, dims, heads.k, dims.k, turned);
+  heads.v = seen_as_heads(f, heads.v, dims.k, dims.v, turned);
+  return heads;
 }
 
 }  // namespace membill

@@ -1,4 +1,4 @@
-// Small departures from llama's block: seed_oss, exaone4, ernie4_5, hunyuan_v1_dense, ministral3.
+// Small departures from llama's block: seed_oss, exaone4, ernie4_5, hunyuan_v1_dense, ministral3, qwen2_vl.
 #pragma once
 
 #include "blocks/llama.h"
@@ -37,6 +37,12 @@ class HunyuanArchitecture : public LlamaArchitecture {
  protected:
   [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
   void rotate(Forward& f, const LayerContext& layer, const LayerInputs& inputs, Heads& heads) const override;
+};
+
+// Heads are seen once all three projections are made (qwen2_vl, qwen2_5_vl).
+class Qwen2VlArchitecture : public LlamaArchitecture {
+ protected:
+  [[nodiscard]] Heads project(Forward& f, const LayerContext& layer, const Tensor& hidden) const override;
 };
 
 // Queries are scaled by their place (ministral3).

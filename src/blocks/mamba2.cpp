@@ -7,15 +7,6 @@
 namespace membill {
 namespace {
 
-// causal_conv1d_fn: an activation over the first tokens of a longer convolution.
-Tensor convolve(Forward& f, const LayerContext& layer, Module& module, const Tensor& mixed) {
-  Recorder& r = f.r;
-  const Size more = f.dims.b * (f.dims.s + layer.dims.space.kernel - Size(1));
-  const Tensor longer = channel_convolution(f, mixed, module.weight, {more, mixed.width()}, module.bias.get());
-  const Tensor first = part_of(f, longer, mixed.shape(), "gradient of the first tokens, zero-filled");
-  return r.cast(r.silu(first), mixed.dtype());
-}
-
 Tensor gated(Recorder& r, const Tensor& x, const Tensor& gate) {
   return r.mul(x, r.silu(r.cast(gate, DType::fp32)), "gated output");
 }
@@ -36,12 +27,10 @@ Tensor grouped_norm(Forward& f, const LayerContext& layer, Module& module, const
   return style.gate_after_norm ? gated(r, hidden, gate) : hidden;
 }
 
-Tensor projected(Forward& f, Module& module, const Tensor& hidden, const Mamba2Style& style) {
-  if (!style.multiplied) return apply_linear(f, module, hidden);
-  Recorder& r = f.r;
-  const Tensor all = apply_linear(f, module, r.mul_scalar(hidden, "scaled input"));
+// Falcon-H1's multipliers of each column, a buffer in the model's type.
+Tensor times_multipliers(Recorder& r, const Module& module, const Tensor& projected) {
   const DType type = module.quantized != nullptr ? module.quantized->compute : module.weight.value.dtype();
-  return r.mul(all, r.placeholder({all.width(), Size(1)}, type), "scaled projection");
+  return r.mul(projected, r.placeholder({projected.width(), Size(1)}, type), "scaled projection");
 }
 
 }  // namespace
@@ -52,11 +41,14 @@ Tensor mamba2_mixer(Forward& f, const LayerContext& layer, const std::string& pr
   const auto part = [&](const char* name) -> Module& { return layer.modules.at(prefix + name); };
   const StateSpaceDims& d = layer.dims.space;
   const Size inner = d.heads * d.width, shared = d.groups * d.state;
-  const Tensor all = projected(f, part("in_proj"), hidden, style);
+  Tensor scaled = style.multiplied ? r.mul_scalar(hidden, "scaled input") : Tensor();
+  Tensor all = apply_linear(f, part("in_proj"), style.multiplied ? scaled : hidden);
+  if (style.multiplied) all = times_multipliers(r, part("in_proj"), all);
   const Tensor decay = r.neg(r.exp(r.cast(part("A_log").weight.value, DType::fp32)));
   const auto [gate, mixed, time_step] =
       r.split_in_three(all, {f.dims.N, inner}, {f.dims.N, inner + Size(2) * shared}, {f.dims.N, d.heads});
-  const Tensor convolved = convolve(f, layer, part("conv1d"), mixed);
+  const Tensor convolved = causal_convolution(f, part("conv1d"), d.kernel, "silu", mixed);
+  scaled.drop();  // its variable takes a part of what was convolved
   const auto [x, input, output] =
       r.split_in_three(convolved, {f.dims.N, inner}, {f.dims.N, shared}, {f.dims.N, shared});
   const Shape heads{f.dims.N * d.heads, d.width}, groups{f.dims.N * d.groups, d.state};

@@ -71,15 +71,20 @@ class Mamba2Scan {
     return r_.reshaped(out, out.shape());
   }
 
-  // einsum of two operands; what it casts for autocast lives until it is done.
-  Tensor product(const Tensor& left, bool left_copies, const Tensor& right, bool right_copies, const Shape& shape) {
+  // einsum of two operands; what it casts for autocast lives until it is done. `turned`: the right one's axis comes first in the result,
+  // and so in the product.
+  Tensor product(const Tensor& left, bool left_copies, const Tensor& right, bool right_copies, const Shape& shape,
+                 bool turned = false) {
     const Tensor from_left = r_.autocast_input(left), from_right = r_.autocast_input(right);
     Tensor first = ordered(from_left, left_copies), second = ordered(from_right, right_copies);
+    if (turned) std::swap(first, second);
     return r_.batched_matmul(std::move(first), std::move(second), shape, "product of a chunk");
   }
 
   // Whether heads of several rows or chunks lie apart for a product.
   [[nodiscard]] bool apart() const { return several_ || !f_.one_row(); }
+  // The same of x, which the convolution leaves head by head until it is padded.
+  [[nodiscard]] bool x_apart() const { return several_ || (!f_.one_row() && !r_.symbols().equal(padded_, rows_)); }
 
   // torch.cumsum over an axis that does not lie together: a copy while it runs.
   Tensor running_sum(const Tensor& x) {
@@ -120,7 +125,7 @@ class Mamba2Scan {
     decay_ = pairwise(a_, chunk_);
     scores_ = product(c_, apart(), b_, apart(), {padded_, chunk_});
     mask_ = r_.mul(scores_, decay_, "scores with their decay");
-    const Tensor out = product(mask_, false, x_, apart(), {padded_, d_.width});
+    const Tensor out = product(mask_, false, x_, x_apart(), {padded_, d_.width});
     return gradient_copied(out, apart(), "gradient of a chunk's output, head by head");
   }
 
@@ -145,7 +150,7 @@ class Mamba2Scan {
     const Shape all{heads * places * d_.width, d_.state}, each{batches_ * d_.width, d_.state};
     left_ = r_.exp(rest_of_decay());
     kept_ = r_.mul(b_, left_, "input that the state keeps");
-    Tensor states = product(kept_, apart(), x_, apart(), each);
+    Tensor states = product(kept_, apart(), x_, x_apart(), each, true);
     states = gradient_copied(states, several_, "gradient of the chunks' states, head by head");
     first_ = r_.empty({heads * d_.width, d_.state}, states.dtype(), "first state, zeros");
     states = r_.join({first_, states}, all);
@@ -160,7 +165,7 @@ class Mamba2Scan {
   Tensor between_chunks() {
     states_ = carried_states();
     read_ = r_.exp(cumulative_);
-    from_states_ = product(c_, apart(), states_, apart(), {padded_, d_.width});
+    from_states_ = product(c_, apart(), states_, several_, {padded_, d_.width});
     from_states_ = gradient_copied(from_states_, apart(), "gradient of a chunk's output, head by head");
     return r_.mul(from_states_, read_, "output of earlier chunks");
   }

@@ -31,11 +31,11 @@ RotaryTables interleaved_tables(Forward& f, const Size& rotary_dim, DType type) 
   return without_gradients(f, [&] {
     Recorder& r = f.r;
     const Tensor half = angles(f, r.symbols().ceil_div(rotary_dim, Size(2)));
-    const Tensor cos = scaled(f, half.shape(), "cos"), sin = scaled(f, half.shape(), "sin");
+    Tensor cos = scaled(f, half.shape(), "cos"), sin = scaled(f, half.shape(), "sin");
     const Shape table{f.dims.N, rotary_dim};
-    const Tensor all_sin = r.empty(table, DType::fp32, "sin, twice"),
-                 all_cos = r.empty(table, DType::fp32, "cos, twice");
-    return RotaryTables{r.cast(all_cos, type), r.cast(all_sin, type)};
+    sin = r.empty(table, DType::fp32, "sin, twice");
+    cos = r.empty(table, DType::fp32, "cos, twice");
+    return RotaryTables{r.cast(cos, type), r.cast(sin, type)};
   });
 }
 

@@ -18,17 +18,15 @@ Tensor QwenHybridArchitecture::attention(Forward& f, const LayerContext& layer, 
   if (layer.kind.linear_attention) return gated_delta_net(f, layer, hidden);
   Recorder& r = f.r;
   const KindDims& dims = layer.dims;
-  const auto project = [&](const char* name, const Size& heads, const Size& width) {
-    return r.view(apply_linear(f, layer.modules.at(name), hidden), {f.dims.N * heads, width});
-  };
-  auto [queries, gate] =
-      r.split_in_two(project("self_attn.q_proj", dims.a, Size(2) * dims.d), {f.dims.N * dims.a, dims.d});
+  const auto project = [&](const char* name) { return apply_linear(f, layer.modules.at(name), hidden); };
+  auto [queries, gate] = r.split_in_two(r.view(project("self_attn.q_proj"), {f.dims.N * dims.a, Size(2) * dims.d}),
+                                        {f.dims.N * dims.a, dims.d});
   gate = r.contiguous_copy(gate, {f.dims.N, dims.a * dims.d}, "gate of the attention output");
   Heads heads;
   heads.q = norm(f, layer.modules.at("self_attn.q_norm"), std::move(queries));
-  heads.k = norm(f, layer.modules.at("self_attn.k_norm"), project("self_attn.k_proj", dims.k, dims.d));
-  heads.v = seen_as_heads(f, apply_linear(f, layer.modules.at("self_attn.v_proj"), hidden), dims.k, dims.v,
-                          turns_keys(f, layer.kind));
+  heads.k = norm(f, layer.modules.at("self_attn.k_norm"),
+                 seen_as_heads(f, project("self_attn.k_proj"), dims.k, dims.d, true));
+  heads.v = seen_as_heads(f, project("self_attn.v_proj"), dims.k, dims.v, turns_keys(f, layer.kind));
   rotate_part_together(f, inputs, heads);
   const AttentionShape& shape = layer.kind.attention;
   AttentionCall call{dims, shape, choose_attention(f, layer.kind, inputs.mask.defined()), inputs.mask,

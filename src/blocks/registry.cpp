@@ -67,7 +67,7 @@ const OlmoeArchitecture kOlmoe(kQwenRouter);
 const QwenHybridArchitecture kQwen3Next(kQwenRouter);
 constexpr RouterShape kNormalisingRouter{.explicit_type = true, .normalise = true, .back = true};
 const MultiAxis<QwenHybridArchitecture, interleaved_tables> kQwen35(kNormalisingRouter);
-const MultiAxis<LlamaArchitecture, sectioned_tables, false> kQwen2Vl;
+const MultiAxis<Qwen2VlArchitecture, sectioned_tables, false> kQwen2Vl;
 const MultiAxis<LlamaArchitecture, interleaved_tables> kQwen3Vl;
 const MultiAxis<MixtralArchitecture, interleaved_tables> kQwen3VlMoe(kNormalisingRouter);
 const GraniteMoeArchitecture kGraniteMoe;

@@ -47,11 +47,7 @@ Tensor normed_patches(TowerForward& t, const std::string& name, const Tensor& x)
 std::array<Tensor, 3> queries_keys_values(TowerForward& t, const Tensor& joined) {
   Recorder& r = t.f.r;
   const Shape rows{t.patches * Size(3) * t.heads.a, t.heads.d};
-  Tensor seen = r.view(joined, rows);
-  if (r.needs_node({&joined}))
-    r.record({&seen}, {r.edge(joined)}, [shape = joined.shape(), type = joined.dtype()](Recorder& rec, Gradients&) {
-      return Gradients{rec.empty(shape, type, "gradient, tokens first")};
-    });
+  Tensor seen = viewed(r, joined, rows, "gradient, tokens first");
   return r.split_in_three(std::move(seen), {t.patches * t.heads.a, t.heads.d});
 }
 

@@ -319,7 +319,7 @@ class AdapterBuilder {
     parameter.label = "adapter output";
     parameter.value.body().requires_grad = true;
     parameter.value.body().leaf = &parameter;
-    if (!idle_) job_.trained.push_back({&parameter, role_, shape.elements()});
+    (idle_ ? job_.idle_trained : job_.trained).push_back({&parameter, role_, shape.elements()});
   }
 
   Recorder& r_;

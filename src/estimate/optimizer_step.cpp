@@ -30,12 +30,14 @@ OptimizerRun::OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::ve
       loop_(new_loop()),
       in_backward_(plan.optimizer_in_backward || row_.gradients == GradientLife::one_tensor) {}
 
-void OptimizerRun::construct(bool states) {
+void OptimizerRun::construct(bool states, const std::vector<TrainedParameter>& idle) {
   for (TrainedParameter& trained : trained_)
     if (plan_.gradient_dtype && plan_.engine != Engine::megatron)
       trained.parameter->gradient_dtype = plan_.gradient_dtype;
   if (regime(plan_.precision).master || row_.on_host) make_masters();
   for (const TrainedParameter& trained : trained_) types_.push_back(states_.own_type(trained));
+  if (row_.at_construction && plan_.engine == Engine::torch)
+    for (const TrainedParameter& one : idle) states_.create(one);
   if (states || row_.at_construction) create_states(everyone);
   if (in_backward_) r_.set_after_accumulate([this](Parameter& parameter) { update_in_backward(parameter); });
 }

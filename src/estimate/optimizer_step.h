@@ -18,7 +18,8 @@ class OptimizerRun {
   OptimizerRun(Recorder& recorder, const TrainingPlan& plan, std::vector<TrainedParameter>& trained);
 
   // The optimizer's constructor: fp32 masters, and states that exist before the first step; all of them with `states`.
-  void construct(bool states = false);
+  // `idle`: what never gets a gradient, and has such states all the same (they are not billed under engines).
+  void construct(bool states = false, const std::vector<TrainedParameter>& idle = {});
   // One step; the first creates the states. Nothing when updates run inside the backward.
   void step();
   // The step of one trained parameter alone.

@@ -153,7 +153,8 @@ class Builder {
     for (const TensorSpec& spec : kind.tensors) {
       if (spec.buffer) {
         if (keeps_rotary_cache(plan_)) continue;
-        job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, spec.buffer_dtype, "buffer", buffers_));
+        const DType type = spec.own_dtype.value_or(base_dtype(plan_));
+        job_.buffers.push_back(r_.empty({Size(spec.elements()), Size(1)}, type, "buffer", buffers_));
         continue;
       }
       if (is_vision_part(layer.section) && !sees_images(model_, plan_)) {
@@ -185,8 +186,9 @@ class Builder {
 
   void note_trained(Parameter& parameter, const TensorSpec& spec, std::int64_t stands_for) {
     job_.trainable_elements += spec.elements() * stands_for;
-    if (model_.vision && is_behind_features(*model_.vision, spec.name)) return;
-    job_.trained.push_back({&parameter, spec.role, parameter.value.shape().elements()});
+    const TrainedParameter one{&parameter, spec.role, parameter.value.shape().elements()};
+    if (model_.vision && is_behind_features(*model_.vision, spec.name)) return job_.idle_trained.push_back(one);
+    job_.trained.push_back(one);
     if (spec.shape.size() != 3 || shards_parameters(plan_)) return;
     job_.trained.back().stacked = Size(spec.shape[0]);
     job_.trained.back().of_stack = {Size(spec.shape[1]), Size(spec.shape[2])};
@@ -197,13 +199,18 @@ class Builder {
       return keep_idle(job_, spec, r_.placeholder(shape, DType::uint8),
                        store_quantized(r_, quantizer_, {Size(1), shape.rows, shape.width}));
     const DType type = spec.own_dtype.value_or(unquantized_dtype(plan_, spec.role));
-    keep_idle(job_, spec, place_parameter(r_, plan_, shape, type, label(spec), weights_, false), nullptr);
+    const Tensor weight = place_parameter(r_, plan_, shape, type, label(spec), weights_, false);
+    keep_idle(job_, spec, weight, nullptr);
+    if (!trained_.trains(layer.section, layer.number, spec)) return;
+    job_.idle_parameters.push_back(std::make_unique<Parameter>());
+    job_.idle_parameters.back()->value = weight;
+    job_.idle_trained.push_back({job_.idle_parameters.back().get(), spec.role, shape.elements()});
   }
 
   // A hand-written loop makes the model on the card: a tied head's own matrix is there until it is tied.
   [[nodiscard]] bool makes_tied_head() const {
-    if (plan_.loop != Loop::plain || plan_.implementation != Implementation::hf || !model_.tied_embeddings)
-      return false;
+    const bool own_class = plan_.implementation == Implementation::hf || plan_.implementation == Implementation::liger;
+    if (plan_.loop != Loop::plain || !own_class || !model_.tied_embeddings) return false;
     bool matrix = false, bias = false;
     for (const Section& section : model_.sections)
       for (const LayerKind& kind : section.kinds)

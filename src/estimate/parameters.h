@@ -46,9 +46,11 @@ struct JobModules {
   std::vector<TrainedParameter> trained;  // in model.parameters() order, simulated units only
   std::vector<Tensor> buffers;
   std::vector<std::unique_ptr<QuantizedWeight>> packed_experts;
-  std::vector<Tensor> idle;             // weights that no batch reaches; placeholders where an engine shards parameters
-  Modules idle_modules;                 // that own them, and their adapters: no gradient ever comes
-  std::int64_t trainable_elements = 0;  // of the whole model
+  std::vector<Tensor> idle;  // weights that no batch reaches; placeholders where an engine shards parameters
+  Modules idle_modules;      // that own them, and their adapters: no gradient ever comes
+  std::vector<TrainedParameter> idle_trained;               // what the optimizer gets of these all the same
+  std::vector<std::unique_ptr<Parameter>> idle_parameters;  // weights among them
+  std::int64_t trainable_elements = 0;                      // of the whole model
 };
 
 // Makes every module of the model, allocating weights, buffers and adapters as loading and PEFT do, and tells `writer` the units.

@@ -35,6 +35,7 @@ class TensorWriter {
   void buffer(const std::string& name, std::int64_t elements) {
     add(name, {elements}, TensorRole::other, ModuleKind::parameter, SplitAxis::none);
     tensors_.back().buffer = true;
+    tensors_.back().own_dtype = DType::fp32;
   }
 
   void add(const std::string& name, std::vector<std::int64_t> shape, TensorRole role, ModuleKind module,

@@ -94,7 +94,7 @@ class JobRun {
       r_.set_after_accumulate([this](Parameter& parameter) { engine_->gradient_ready(parameter); });
     }
     OptimizerRun optimizer(r_, plan_, job.trained);
-    optimizer.construct(engine_ != nullptr && engine_->makes_states());
+    optimizer.construct(engine_ != nullptr && engine_->makes_states(), job.idle_trained);
     step(job, optimizer, false);
     // An evaluation comes after many steps: another one that is not billed, then the evaluation before the billed step.
     if (plan_.evaluation.batch) step(job, optimizer, true);

@@ -289,7 +289,7 @@ std::int64_t widest_rotation(const Section& layers) {
 std::vector<TensorSpec> embedding_part(const ModelSpec& spec, const Frame& frame) {
   TensorList list;
   list.embedding(frame.embedding, spec.vocab, spec.hidden);
-  if (frame.embedding_scale) list.buffer(std::string(frame.embedding) + ".embed_scale", {});
+  if (frame.embedding_scale) list.buffer(std::string(frame.embedding) + ".embed_scale", {}, {});
   if (!frame.positions.empty()) list.embedding(frame.positions, spec.max_positions, spec.hidden, TensorRole::position);
   if (!frame.embedding_norm.empty()) list.norm(frame.embedding_norm, spec.hidden, true);
   return list.take();

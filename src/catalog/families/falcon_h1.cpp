@@ -24,7 +24,8 @@ ModelSpec describe_falcon_h1(const Value& values, Problems& problems) {
   list.buffer(
       "mamba.mup_vector",
       {1, 1,
-       checked_add(checked_mul(2, checked_add(space.inner(), checked_mul(space.groups, space.state))), space.heads)});
+       checked_add(checked_mul(2, checked_add(space.inner(), checked_mul(space.groups, space.state))), space.heads)},
+      {});
   separate_attention(list, kind.attention, spec.hidden);
   norms(list, {"input_layernorm", "pre_ff_layernorm"}, spec.hidden);
   kind.tensors = list.take();

@@ -42,7 +42,7 @@ LayerKind gemma4_layer(std::int64_t hidden, const Gemma4Layer& layer) {
   norms(list,
         {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm"},
         hidden);
-  list.buffer("layer_scalar", {1});
+  list.buffer("layer_scalar", {1}, {});
   if (input > 0) {
     list.linear("per_layer_input_gate", hidden, input, false, TensorRole::other, SplitAxis::none);
     list.linear("per_layer_projection", input, hidden, false, TensorRole::other, SplitAxis::none);
@@ -65,7 +65,7 @@ void inputs_of_layers(TensorList& list, const ConfigReader& config, const ModelS
   const std::int64_t all = checked_mul(spec.layers, input);
   list.embedding("model.embed_tokens_per_layer", config.size_or("vocab_size_per_layer_input", spec.vocab), all,
                  TensorRole::position);  // a table beside the words'
-  list.buffer("model.embed_tokens_per_layer.embed_scale", {});
+  list.buffer("model.embed_tokens_per_layer.embed_scale", {}, {});
   list.linear("model.per_layer_model_projection", spec.hidden, all, false, TensorRole::other, SplitAxis::none);
   list.norm("model.per_layer_projection_norm", input);
 }

@@ -62,10 +62,10 @@ void TensorList::experts(std::string_view name, std::vector<std::int64_t> shape,
   add(name, std::move(shape), TensorRole::expert, ModuleKind::parameter, split).expert_parallel = true;
 }
 
-void TensorList::buffer(std::string_view name, std::vector<std::int64_t> shape, DType type) {
+void TensorList::buffer(std::string_view name, std::vector<std::int64_t> shape, std::optional<DType> type) {
   TensorSpec& tensor = add(name, std::move(shape), TensorRole::other, ModuleKind::parameter, SplitAxis::none);
   tensor.buffer = true;
-  tensor.buffer_dtype = type;
+  tensor.own_dtype = type;
 }
 
 void TensorList::rotary_buffers(std::string_view module, std::int64_t rotary_dim, std::string_view name_prefix) {

@@ -37,7 +37,7 @@ class TensorList {
                  SplitAxis split = SplitAxis::none, std::optional<DType> own_dtype = {});
   // A bare parameter whose first axis counts experts.
   void experts(std::string_view name, std::vector<std::int64_t> shape, SplitAxis split);
-  void buffer(std::string_view name, std::vector<std::int64_t> shape, DType type = DType::fp32);
+  void buffer(std::string_view name, std::vector<std::int64_t> shape, std::optional<DType> type = DType::fp32);
   // The two tables of Hugging Face's rotary embedding, under `module`; names may carry a layer type's prefix.
   void rotary_buffers(std::string_view module, std::int64_t rotary_dim, std::string_view name_prefix = {});
 
