@@ -105,7 +105,7 @@ Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidd
   std::vector<Tensor> heads = r.split(p.mixed, {{f.dims.N, keys}, {f.dims.N, keys}, {f.dims.N, values}});
   // Gradients come with heads first and are copied, but where they are summed over repeated heads.
   const Shape key_rows{f.dims.N * d.key_heads, d.key_width};
-  for (const std::size_t i : {0, 1})
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}})
     heads[i] = is_even(layer) ? viewed(r, heads[i], key_rows, "gradient, heads last") : r.view(heads[i], key_rows);
   heads[2] = viewed(r, heads[2], {f.dims.N * d.value_heads, d.value_width}, "gradient, heads last");
   const Tensor beta = r.sigmoid(p.b);
