@@ -22,10 +22,7 @@ Tensor shared_mlp(Forward& f, const LayerContext& layer, const Tensor& hidden) {
 // Without rotary positions the model makes no tables.
 LayerInputs GraniteHybridArchitecture::prepare(Forward& f, const Modules& outer, const Tensor& hidden) const {
   if (!rotary_columns(f).is_zero()) return GraniteMoeArchitecture::prepare(f, outer, hidden);
-  LayerInputs inputs;
-  inputs.position_ids = position_ids(f);
-  make_masks(f, inputs);
-  return inputs;
+  return inputs_without_rotary(f);
 }
 
 Tensor GraniteHybridArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,

@@ -59,6 +59,13 @@ void make_masks(Forward& f, LayerInputs& inputs) {
   if (const LayerKind* kind = first_kind(f.model, true)) inputs.local_mask = make_mask(f, *kind);
 }
 
+LayerInputs inputs_without_rotary(Forward& f) {
+  LayerInputs inputs;
+  inputs.position_ids = position_ids(f);
+  make_masks(f, inputs);
+  return inputs;
+}
+
 LayerInputs LlamaArchitecture::prepare(Forward& f, const Modules&, const Tensor& hidden) const {
   LayerInputs inputs;
   const Size& positions = brings_positions(f.plan) ? f.dims.N : f.dims.s;

@@ -72,6 +72,8 @@ class LlamaArchitecture : public Architecture {
 // Masks and rotary tables of a model without or with sliding layers, as create_causal_mask and create_sliding_window_causal_mask
 // make them: none where the kernel needs none.
 void make_masks(Forward& f, LayerInputs& inputs);
+// Positions and masks of layers that turn nothing.
+[[nodiscard]] LayerInputs inputs_without_rotary(Forward& f);
 // Whether a layer of `kind` gets a mask tensor under SDPA: a padding mask, or a window that the sequence reaches.
 [[nodiscard]] bool needs_mask(const Forward& f, const LayerKind& kind);
 

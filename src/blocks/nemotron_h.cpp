@@ -60,10 +60,7 @@ Tensor mix(Forward& f, const LayerContext& layer, const Tensor& hidden, const La
 }  // namespace
 
 LayerInputs NemotronHArchitecture::prepare(Forward& f, const Modules&, const Tensor&) const {
-  LayerInputs inputs;
-  inputs.position_ids = position_ids(f);
-  make_masks(f, inputs);
-  return inputs;
+  return inputs_without_rotary(f);
 }
 
 Tensor NemotronHArchitecture::layer(Forward& f, const LayerContext& layer, Tensor hidden,
