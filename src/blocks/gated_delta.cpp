@@ -115,8 +115,8 @@ Tensor gated_delta_net(Forward& f, const LayerContext& layer, const Tensor& hidd
                                      f.cache != nullptr ? &state : nullptr);
   if (state.defined()) f.cache->hold(copied(r, state));
   // What was cast lies token by token.
-  if (heads[2].dtype() == DType::fp32)
-    output = r.contiguous_copy(std::move(output), output.shape(), "output, heads last");
+  if (const Shape shape = output.shape(); heads[2].dtype() == DType::fp32)
+    output = r.contiguous_copy(std::move(output), shape, "output, heads last");
   output = gated_norm(f, part(layer, "norm"), output, p.z);
   output = r.view(std::move(output), {f.dims.N, values});
   return apply_linear(f, part(layer, "out_proj"), output);

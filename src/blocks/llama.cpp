@@ -4,6 +4,7 @@
 
 #include "blocks/attention.h"
 #include "blocks/key_cache.h"
+#include "blocks/layer_norm_parts.h"
 #include "blocks/sequence_spread.h"
 
 namespace membill {

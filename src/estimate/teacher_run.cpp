@@ -1,6 +1,7 @@
 #include "estimate/teacher_run.h"
 
 #include "blocks/architecture.h"
+#include "membill/catalog.h"
 
 namespace membill {
 namespace {

@@ -235,7 +235,7 @@ std::string hint_for_unknown(std::string_view text, const std::vector<Named>& pr
     return size + "iB or " + size + "B";
   }
   const auto [count, name] = split_count(trim(text));
-  const std::string nearest = nearest_preset(count.empty() ? text : name, presets);
+  std::string nearest = nearest_preset(count.empty() ? text : name, presets);
   if (count.empty() || nearest.empty()) return nearest;
   return nearest + ", and how many in --gpus " + std::string(count);
 }

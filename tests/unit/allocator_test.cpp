@@ -253,8 +253,9 @@ TEST_CASE("allocator - random use keeps the books") {
 
 TEST_CASE("allocator - the sorted set agrees with a plain one") {
   using Entry = membill::FreeBlocks::Entry;
-  const int sizes = GENERATE(50, 2);          // few blocks of each size, or runs of them
-  const std::size_t most = GENERATE(700, 4);  // with few blocks a replacement mostly keeps its place
+  const int sizes = GENERATE(50, 2);  // few blocks of each size, or runs of them
+  const std::size_t most =
+      GENERATE(std::size_t{700}, std::size_t{4});  // with few blocks a replacement mostly keeps its place
   CAPTURE(sizes, most);
   membill::FreeBlocks set;
   std::vector<std::pair<std::int64_t, std::int64_t>> plain;

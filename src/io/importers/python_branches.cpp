@@ -5,6 +5,14 @@
 #include "io/importers/python_program.h"
 
 namespace membill::io {
+namespace {
+
+bool lies_in(const std::vector<PythonRange>& ranges, std::size_t at) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [at](const PythonRange& range) { return range.begin <= at && at < range.end; });
+}
+
+}  // namespace
 
 // The first word of the line behind the block that the statement of word `at` opens.
 std::size_t PythonProgram::block_end(std::size_t at) const {
@@ -41,22 +49,23 @@ void PythonProgram::collect_parameters() {
       named.push_back(&call);
   for (std::size_t i = 0; i + 2 < tokens_.size(); ++i) {
     if (tokens_[i].text != "def" || tokens_[i].kind != PythonKind::name || !is_op(i + 2, "(")) continue;
-    const std::size_t close = std::min(tokens_[i + 2].match, tokens_.size()), end = block_end(i);
     const auto found = calls.find(tokens_[i + 1].text);
     const bool known = found != calls.end() && found->second.size() <= kMostCalls;
-    std::size_t position = 0;
-    for (std::size_t at = i + 3; at < close;) {
-      const std::size_t first = at, middle = argument_end(at, close);
-      at = is_op(middle, "=") ? argument_end(middle + 1, close) : middle;
-      const PythonRange* given =
-          known && is_name(first) ? passed(found->second, position, tokens_[first].text) : nullptr;
-      const PythonRange value = given != nullptr ? *given : PythonRange{std::min(middle + 1, at), at};
-      if (is_name(first) && tokens_[first].text != "self") {
-        if (value.begin < value.end) bindings_[tokens_[first].text].push_back({first, value, Bound::parameter, end});
-        ++position;
-      }
-      at += 1;
-    }
+    collect_parameters_of(i, known ? found->second : std::vector<const PythonCall*>());
+  }
+}
+
+// Those of the function that word `def` begins, of which `calls` are all.
+void PythonProgram::collect_parameters_of(std::size_t def, const std::vector<const PythonCall*>& calls) {
+  const std::size_t close = std::min(tokens_[def + 2].match, tokens_.size()), end = block_end(def);
+  std::size_t position = 0;
+  for (std::size_t at = def + 3; at < close; ++at) {
+    const std::size_t first = at, middle = argument_end(at, close);
+    at = is_op(middle, "=") ? argument_end(middle + 1, close) : middle;
+    if (!is_name(first) || tokens_[first].text == "self") continue;
+    const PythonRange* given = passed(calls, position++, tokens_[first].text);
+    const PythonRange value = given != nullptr ? *given : PythonRange{std::min(middle + 1, at), at};
+    if (value.begin < value.end) bindings_[tokens_[first].text].push_back({first, value, Bound::parameter, end});
   }
 }
 
@@ -74,41 +83,40 @@ std::size_t PythonProgram::colon_of(std::size_t at) const {
   return colon;
 }
 
-bool PythonProgram::is_doubtful(std::size_t at) const {
-  return std::any_of(doubtful_.begin(), doubtful_.end(),
-                     [&](const PythonRange& range) { return range.begin <= at && at < range.end; });
-}
+bool PythonProgram::is_doubtful(std::size_t at) const { return lies_in(doubtful_, at); }
 
 // Of if, elif and else only what runs; all of them where a condition is not known.
 void PythonProgram::drop_branches() {
   constexpr int kMostBranches = 400;
   std::vector<PythonRange> dead;
-  const auto is_dead = [&](std::size_t at) {
-    return std::any_of(dead.begin(), dead.end(),
-                       [&](const PythonRange& range) { return range.begin <= at && at < range.end; });
-  };
   int seen = 0;
-  for (std::size_t at = 0; at < tokens_.size() && seen < kMostBranches; at = statement_end(at) + 1) {
-    if (tokens_[at].kind != PythonKind::name || tokens_[at].text != "if" || is_dead(at)) continue;
-    bool decided = false, open = false;  // whether an earlier branch runs, or may run
-    for (std::size_t branch = at; branch < tokens_.size(); ++seen) {
-      const bool last = tokens_[branch].text == "else";
-      const PythonRange body{colon_of(branch), block_end(branch)};
-      const std::optional<bool> holds = last ? std::optional(true) : condition_of(branch, body.begin);
-      if (decided || holds == false) {
-        dead.push_back(body);
-        for (auto& [name, all] : bindings_) std::erase_if(all, [&](const Binding& one) { return is_dead(one.at); });
-      } else {
-        if (!holds || open) doubtful_.push_back(body);
-        decided = holds == true && !open;
-        open = open || !holds;
-      }
-      const bool goes_on = !last && body.end < tokens_.size() && tokens_[body.end].indent == tokens_[at].indent &&
-                           (tokens_[body.end].text == "elif" || tokens_[body.end].text == "else");
-      branch = goes_on ? body.end : tokens_.size();
+  for (std::size_t at = 0; at < tokens_.size() && seen < kMostBranches; at = statement_end(at) + 1)
+    if (tokens_[at].kind == PythonKind::name && tokens_[at].text == "if" && !lies_in(dead, at))
+      seen += drop_branches_of(at, dead);
+  std::erase_if(calls_, [&](const PythonCall& call) { return lies_in(dead, call.at); });
+}
+
+// Of the branches that the `if` at word `at` begins, those that never run join `dead`. Gives how many branches there are.
+int PythonProgram::drop_branches_of(std::size_t at, std::vector<PythonRange>& dead) {
+  bool decided = false, open = false;  // whether an earlier branch runs, or may run
+  int seen = 0;
+  for (std::size_t branch = at; branch < tokens_.size(); ++seen) {
+    const bool last = tokens_[branch].text == "else";
+    const PythonRange body{colon_of(branch), block_end(branch)};
+    const std::optional<bool> holds = last ? std::optional(true) : condition_of(branch, body.begin);
+    if (decided || holds == false) {
+      dead.push_back(body);
+      for (auto& [name, all] : bindings_) std::erase_if(all, [&](const Binding& one) { return lies_in(dead, one.at); });
+    } else {
+      if (!holds || open) doubtful_.push_back(body);
+      decided = holds == true && !open;
+      open = open || !holds;
     }
+    const bool goes_on = !last && body.end < tokens_.size() && tokens_[body.end].indent == tokens_[at].indent &&
+                         (tokens_[body.end].text == "elif" || tokens_[body.end].text == "else");
+    branch = goes_on ? body.end : tokens_.size();
   }
-  std::erase_if(calls_, [&](const PythonCall& call) { return is_dead(call.at); });
+  return seen;
 }
 
 }  // namespace membill::io

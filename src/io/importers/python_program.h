@@ -71,12 +71,14 @@ class PythonProgram {
   void collect_assignments();
   void collect_opened(std::size_t at);
   void collect_parameters();
+  void collect_parameters_of(std::size_t def, const std::vector<const PythonCall*>& calls);
   [[nodiscard]] static const PythonRange* passed(const std::vector<const PythonCall*>& calls, std::size_t position,
                                                  const std::string& name);
   [[nodiscard]] std::size_t block_end(std::size_t at) const;
   [[nodiscard]] std::size_t colon_of(std::size_t at) const;
   [[nodiscard]] std::optional<bool> condition_of(std::size_t at, std::size_t colon) const;
   void drop_branches();
+  int drop_branches_of(std::size_t at, std::vector<PythonRange>& dead);
   void collect_calls();
   [[nodiscard]] std::vector<PythonArgument> arguments_of(std::size_t open) const;
   void collect_option(const PythonCall& call);
