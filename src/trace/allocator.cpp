@@ -188,36 +188,34 @@ inline BlockHandle CachingAllocator::hand_out_cached(FreeBlocks::Position place,
                                                      std::int64_t bytes) {
   FreeBlocks& cached = pools_[static_cast<std::size_t>(request.pool)].cached;
   const Index found = cached.at(place).block;
-  const Block& block = blocks_[static_cast<std::size_t>(found)];
-  const bool was_split = is_split(block), counted = !block.expandable;
-  if (!should_split(block, request.size)) {
+  const bool was_split = is_split(blocks_[static_cast<std::size_t>(found)]);
+  if (!should_split(blocks_[static_cast<std::size_t>(found)], request.size)) {
     cached.erase(place);
-    if (was_split && counted) counters_.inactive_split -= block.size;
-    return hand_out(found, bytes);
+    return hand_out(found, found, was_split, bytes);
   }
   const Index given = split_front(found, request.size);
   cached.replace(place, entry_to_cache(found));
-  if (counted) counters_.inactive_split += was_split ? -request.size : blocks_[static_cast<std::size_t>(found)].size;
-  return hand_out(given, bytes);
+  return hand_out(found, given, was_split, bytes);
 }
 
 BlockHandle CachingAllocator::hand_out_new(Index found, const Request& request, std::int64_t bytes) {
   const bool was_split = is_split(blocks_[static_cast<std::size_t>(found)]);
-  const bool counted = !blocks_[static_cast<std::size_t>(found)].expandable;
-  Index given = found;
-  if (should_split(blocks_[static_cast<std::size_t>(found)], request.size)) {
-    given = split_front(found, request.size);
-    cache(found);
-    const std::int64_t rest = blocks_[static_cast<std::size_t>(found)].size;
-    if (counted) counters_.inactive_split += was_split ? -request.size : rest;
-  } else if (was_split && counted) {
-    counters_.inactive_split -= blocks_[static_cast<std::size_t>(found)].size;
-  }
-  return hand_out(given, bytes);
+  if (!should_split(blocks_[static_cast<std::size_t>(found)], request.size))
+    return hand_out(found, found, was_split, bytes);
+  const Index given = split_front(found, request.size);
+  cache(found);
+  return hand_out(found, given, was_split, bytes);
 }
 
-inline BlockHandle CachingAllocator::hand_out(Index given, std::int64_t bytes) {
+// `given` is all of `found`, or was cut from its front.
+inline BlockHandle CachingAllocator::hand_out(Index found, Index given, bool was_split, std::int64_t bytes) {
   Block& block = blocks_[static_cast<std::size_t>(given)];
+  if (!block.expandable) {
+    if (was_split)
+      counters_.inactive_split -= block.size;
+    else if (given != found)
+      counters_.inactive_split += blocks_[static_cast<std::size_t>(found)].size;
+  }
   block.allocated = true;
   block.active = true;
   block.requested = bytes;
@@ -259,11 +257,12 @@ void CachingAllocator::free_block(Index index) {
   std::int64_t joined_size = 0, joined_address = 0;
   for (const Index other : {block.previous, block.next}) {
     if (!joins(index, other)) continue;
-    if (merged > 0)
+    if (merged > 0) {
       uncache(other);
-    else
-      joined_size = blocks_[static_cast<std::size_t>(other)].size,
+    } else {
+      joined_size = blocks_[static_cast<std::size_t>(other)].size;
       joined_address = blocks_[static_cast<std::size_t>(other)].address;
+    }
     merged += absorb(index, other);
   }
   if (merged == 0)

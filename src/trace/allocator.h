@@ -157,7 +157,7 @@ class CachingAllocator {
   Index take_new(const Request& request);
   BlockHandle hand_out_cached(FreeBlocks::Position place, const Request& request, std::int64_t bytes);
   BlockHandle hand_out_new(Index found, const Request& request, std::int64_t bytes);
-  BlockHandle hand_out(Index given, std::int64_t bytes);
+  BlockHandle hand_out(Index found, Index given, bool was_split, std::int64_t bytes);
   [[nodiscard]] bool should_split(const Block& block, std::int64_t size) const;
   Index split_front(Index found, std::int64_t size);
   void free_block(Index index);

@@ -162,10 +162,7 @@ inline void FreeBlocks::replace(Position p, const Entry& by) {
 
 inline void FreeBlocks::replace(std::int64_t size, std::int64_t address, const Entry& by) {
   const std::size_t rank = rank_of(size);
-  if (keeps_order(rank, by)) {
-    sizes_[rank] = {by.size, by.address, by.block, kNone};
-    return;
-  }
+  if (sizes_[rank].address == address) return replace(Position{rank, 0}, by);
   erase(size, address);
   insert(by);
 }
